@@ -9,7 +9,8 @@ import type { OtherCommit } from "./crew/players.ts";
 const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
- * Compiles Holdfast as a commit has it, file by file as the present one, in a git worktree outside of the repository.
+ * Compiles Holdfast as a commit has it, file by file as the present one, in a git worktree outside
+ * of the repository.
  *
  * @throws Error when there is no such commit, or when it does not compile
  */

@@ -1,4 +1,7 @@
-/** npm run bench: every contender in every scenario, in alternating rounds; then tables, results and charts. */
+/**
+ * npm run bench: every contender in every scenario, in alternating rounds; then tables, results and
+ * charts.
+ */
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { findRedis } from "../tools/redis/index.ts";

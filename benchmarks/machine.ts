@@ -19,7 +19,10 @@ export async function describeMachine(redis: Redis): Promise<Machine> {
   };
 }
 
-/** Watches who uses the machine from now on; asked at the end, it answers as {@link busyShare}. Only Linux tells: null elsewhere. */
+/**
+ * Watches who uses the machine from now on; asked at the end, it answers as {@link busyShare}. Only
+ * Linux tells: null elsewhere.
+ */
 export async function watchMachine(redis: Redis): Promise<() => Promise<number | null>> {
   if (!existsSync("/proc/self/stat")) return async () => null;
   const look = async (): Promise<Done> => {

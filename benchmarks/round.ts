@@ -9,7 +9,8 @@ import { LOAD, type Scenario } from "./scenarios/scenario.ts";
 
 const TURNS_WARM_UP = 3_000;
 /**
- * ms for which so many processes run cold: on two cores enough for the first 2 000 acquisitions of each, but not for those of 32 processes.
+ * ms for which so many processes run cold: on two cores enough for the first 2 000 acquisitions of
+ * each, but not for those of 32 processes.
  */
 const cold = (processes: number): number => Math.min(12_000, Math.max(2_500, 1_000 * processes));
 

@@ -34,8 +34,9 @@ interface Record {
 }
 
 /**
- * All rounds of a scenario. In each, every contender has its turn, in the opposite order every other time: what the
- * machine does meanwhile hits them alike. One that hangs or fails is noted, and has its next chance in the next round.
+ * All rounds of a scenario. In each, every contender has its turn, in the opposite order every
+ * other time: what the machine does meanwhile hits them alike. One that hangs or fails is noted,
+ * and has its next chance in the next round.
  */
 export async function runScenario(scenario: Scenario, run: Run): Promise<ScenarioResult> {
   const players = findPlayers({ profile: run.profile, other: run.other });

@@ -9,7 +9,10 @@ export interface WorkerProgram {
   remove(): Promise<void>;
 }
 
-/** Builds it once for all processes of the demo: each of them would take 0.3 s of CPU to compile it for itself. */
+/**
+ * Builds it once for all processes of the demo: each of them would take 0.3 s of CPU to compile it
+ * for itself.
+ */
 export async function buildWorker(source: URL): Promise<WorkerProgram> {
   // Below node_modules, where it finds the packages that it imports.
   const modules = fileURLToPath(new URL("../node_modules", import.meta.url));

@@ -36,8 +36,9 @@ export type Report =
   /** It has read the stock, and waits for a word before it writes. */
   | { is: "about to write" }
   /**
-   * `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections. `charges`: how often it has
-   * charged a customer. `refused`: sales that the shop did not take, because the lock had gone.
+   * `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections.
+   * `charges`: how often it has charged a customer. `refused`: sales that the shop did not take,
+   * because the lock had gone.
    */
   | { is: "done"; waits: number[]; sent: number; charges: number; refused: number }
   | { is: "failed"; why: string };
@@ -50,20 +51,26 @@ const WORK_WITHIN_MS = 120_000;
 const LEAVE_WITHIN_MS = 10_000;
 
 /**
- * The worker processes of one run. Every step ends: with all of them, with the first that fails or dies, or when it
- * takes too long. Call `dismiss()` in any case.
+ * The worker processes of one run. Every step ends: with all of them, with the first that fails or
+ * dies, or when it takes too long. Call `dismiss()` in any case.
  */
 export class Crew {
   readonly #members: readonly Member[];
   readonly #signal: AbortSignal;
 
-  /** Starts one process of this program for each job. When the signal aborts, the step that is under way rejects with its reason. */
+  /**
+   * Starts one process of this program for each job. When the signal aborts, the step that is under
+   * way rejects with its reason.
+   */
   constructor(program: string, jobs: readonly (Job | Shift)[], signal: AbortSignal) {
     this.#signal = signal;
     this.#members = jobs.map((job) => new Member(program, job));
   }
 
-  /** Resolves when every worker is connected and waits for the word, so that start-up time is not measured. */
+  /**
+   * Resolves when every worker is connected and waits for the word, so that start-up time is not
+   * measured.
+   */
   async ready(): Promise<void> {
     await this.#all("start", START_WITHIN_MS, (member) => member.hears("ready"));
   }
@@ -77,8 +84,8 @@ export class Crew {
   }
 
   /**
-   * The same with a first member that is stopped (SIGSTOP) in its first sale, where it is about to write. The others
-   * begin then, and when `enough` resolves the first one goes on.
+   * The same with a first member that is stopped (SIGSTOP) in its first sale, where it is about to
+   * write. The others begin then, and when `enough` resolves the first one goes on.
    */
   async workWithNap(enough: () => Promise<void>): Promise<Done[]> {
     const [sleeper] = this.#members;
@@ -107,7 +114,10 @@ export class Crew {
     await Promise.race([closed, ...this.#members.map((member) => member.fails())]);
   }
 
-  /** Lets them end the sales that are under way, and resolves with their reports when they have ended by themselves. */
+  /**
+   * Lets them end the sales that are under way, and resolves with their reports when they have
+   * ended by themselves.
+   */
   close(): Promise<Done[]> {
     return this.#all("end", LEAVE_WITHIN_MS, async (member) => {
       const done = member.hears("done");

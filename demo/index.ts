@@ -1,4 +1,7 @@
-/** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for; or stays open. */
+/**
+ * npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line
+ * asks for; or stays open.
+ */
 import { constants } from "node:os";
 import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis/index.ts";
 import { buildWorker } from "./build-worker.ts";

@@ -15,8 +15,8 @@ import { lookAround, openShop, readSales } from "./shop.ts";
 import { paint, print } from "./terminal.ts";
 
 /**
- * Keeps the shop open until the signal aborts, and serves the page of its locks to browsers of this machine. Resolves with false when a
- * piece was sold twice, or none.
+ * Keeps the shop open until the signal aborts, and serves the page of its locks to browsers of this
+ * machine. Resolves with false when a piece was sold twice, or none.
  *
  * @throws Error when a worker fails or dies
  */
@@ -76,7 +76,10 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-/** Was every piece sold once, and each by a holder that came after the one before? Says so. `refused`: sales of broken locks. */
+/**
+ * Was every piece sold once, and each by a holder that came after the one before? Says so.
+ * `refused`: sales of broken locks.
+ */
 async function judge(redis: Redis, refused: number): Promise<boolean> {
   let total = 0;
   let isFine = true;

@@ -26,8 +26,9 @@ export const USAGE = `npm run demo -- [options]
   --help`;
 
 /**
- * The runs that the command line asks for: each strategy in the same order, first undisturbed, then with a worker that
- * is stopped while it sells, and the same with a shop that checks tokens. Null: only help was asked for.
+ * The runs that the command line asks for: each strategy in the same order, first undisturbed, then
+ * with a worker that is stopped while it sells, and the same with a shop that checks tokens. Null:
+ * only help was asked for.
  *
  * @throws Error that says what is wrong with it
  */

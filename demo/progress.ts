@@ -12,8 +12,8 @@ const LABEL = 32;
 const PLAIN_LINE_EVERY_MS = 1_000;
 
 /**
- * One line for each run: redrawn in place on a terminal; elsewhere, where nothing can be redrawn, one when it begins,
- * one a second, and one when it has ended.
+ * One line for each run: redrawn in place on a terminal; elsewhere, where nothing can be redrawn,
+ * one when it begins, one a second, and one when it has ended.
  */
 export class Progress {
   #label = "";

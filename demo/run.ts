@@ -21,7 +21,10 @@ export interface Result extends Plan {
   /** The pieces that Redis says are left. */
   readonly stock: number;
   readonly seconds: number;
-  /** How long the orders waited for their turn, in ms, ascending. The orders that found it sold out waited too. */
+  /**
+   * How long the orders waited for their turn, in ms, ascending. The orders that found it sold out
+   * waited too.
+   */
   readonly waits: readonly number[];
   /** Commands that the workers sent. */
   readonly sent: number;

@@ -1,4 +1,7 @@
-/** A process of the shop that stays open: customers come to its tills until it is told to leave. See crew.ts for the other end. */
+/**
+ * A process of the shop that stays open: customers come to its tills until it is told to leave. See
+ * crew.ts for the other end.
+ */
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";

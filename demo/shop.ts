@@ -33,8 +33,9 @@ export interface Till {
 }
 
 /**
- * Sells one piece the way most shops do: read the stock, check it, charge the customer, write the stock back. It is
- * right when nobody else does the same between the reading and the writing, and only then.
+ * Sells one piece the way most shops do: read the stock, check it, charge the customer, write the
+ * stock back. It is right when nobody else does the same between the reading and the writing, and
+ * only then.
  *
  * @param charge the call to the payment service
  * @returns false when the product is sold out

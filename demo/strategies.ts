@@ -8,8 +8,9 @@ import { reentrant, spin } from "../tools/redis/article-spin-lock.ts";
 import { fencedTill, type Shop, type Till, till, watchedTill } from "./shop.ts";
 
 /**
- * How an order is kept apart from the others, in the order in which the articles come to them. `spin` is the spin lock of
- * the articles, `spinLock` the library's, whose callers of one process pass the lock on.
+ * How an order is kept apart from the others, in the order in which the articles come to them.
+ * `spin` is the spin lock of the articles, `spinLock` the library's, whose callers of one process
+ * pass the lock on.
  */
 export const STRATEGIES = [
   "none",
@@ -28,7 +29,10 @@ export const WITH_TOKENS: readonly Strategy[] = ["redisson", "hand-off", "fair",
 
 /** What stands between an order and the stock. */
 export interface Guard {
-  /** Runs `sell` when it is this order's turn; several times where the strategy tries again after a conflict. */
+  /**
+   * Runs `sell` when it is this order's turn; several times where the strategy tries again after a
+   * conflict.
+   */
   serve(sell: (till: Till) => Promise<boolean>): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -66,7 +70,8 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
     return { serve, close: async () => {} };
   }
   if (strategy === "quorum") {
-    // These servers have just been started, and hold no locks that they could have forgotten: nothing to wait for.
+    // These servers have just been started, and hold no locks that they could have forgotten:
+    // nothing to wait for.
     const locks = createQuorumClient([...site.quorum], { leaseTime, restartDelay: 0 });
     return withLock(site, locks.lock(shop.lock), () => locks.close());
   }

@@ -25,7 +25,8 @@ export function judge(result: Result): Verdict {
 function seen(result: Result): Pick<Verdict, "text" | "is"> {
   const { strategy, sold, stock, stops, isFenced, refused } = result;
   const kept = sold === STOCK && stock === 0;
-  // A lock alone cannot hold back a worker that stood still after it read the stock: only the shop can refuse its write.
+  // A lock alone cannot hold back a worker that stood still after it read the stock: only the shop
+  // can refuse its write.
   const isPromised = strategy !== "none" && (!stops || isFenced || strategy === "optimistic");
   const grown = !WITH_TOKENS.includes(strategy) || (stops && !isFenced) || tokensGrow(result);
   if (kept && grown) {

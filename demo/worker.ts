@@ -1,4 +1,7 @@
-/** A worker process of the shop: it serves its share of the orders, all at a time. See crew.ts for the other end. */
+/**
+ * A worker process of the shop: it serves its share of the orders, all at a time. See crew.ts for
+ * the other end.
+ */
 import { once } from "node:events";
 import { isLockLost } from "../src/index.ts";
 import { countCommands } from "../tools/redis/count-commands.ts";
@@ -40,7 +43,8 @@ async function work(job: Job): Promise<void> {
       });
       await sell.catch((error: unknown) => {
         if (!isLockLost(error)) throw error;
-        // The lock was lost on the way. If the shop took the sale all the same, it is sold; else the order comes again.
+        // The lock was lost on the way. If the shop took the sale all the same, it is sold; else
+        // the order comes again.
         if (sold === null) refused++;
       });
     }

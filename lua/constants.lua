@@ -1,6 +1,8 @@
--- The numbers that scripts and TypeScript share: in a script a name stands for its number, src/redis/lua.generated.ts exports
--- them as `codes`. The first item of a reply is one of the first eleven; it is the whole reply where nothing else is told.
--- A token that need not be near the server's time is answered as text: parsers of clients round integers close to 2^53.
+-- The numbers that scripts and TypeScript share: in a script a name stands for its number,
+-- src/redis/lua.generated.ts exports them as `codes`. The first item of a reply is one of the first
+-- eleven; it is the whole reply where nothing else is told.
+-- A token that need not be near the server's time is answered as text: parsers of clients round
+-- integers close to 2^53.
 OWNER = 1    -- the hold owns the lock from now on
 MINE = 2     -- the hold owned it already, and its TTL was raised
 HELD = 3     -- somebody else owns it

@@ -26,7 +26,10 @@ export async function recallLock(lock: Lock, holder: ShownHolder): Promise<void>
   tell(await act("recall", lock, holder));
 }
 
-/** Ends a hold, when the name has been typed. It is the one that was seen when this was opened, whatever comes meanwhile. */
+/**
+ * Ends a hold, when the name has been typed. It is the one that was seen when this was opened,
+ * whatever comes meanwhile.
+ */
 export function breakHold(lock: Lock, holder: ShownHolder): void {
   const input = h("input", {
     type: "text",

@@ -1,6 +1,9 @@
 const VIEWS: Readonly<Record<string, string>> = { n: "#/now", b: "#/blocked", h: "#/heat" };
 
-/** All can be done without a mouse. Nothing is taken from somebody who types, nor from the browser's own keys. */
+/**
+ * All can be done without a mouse. Nothing is taken from somebody who types, nor from the browser's
+ * own keys.
+ */
 export function listenToKeys(): void {
   addEventListener("keydown", (event) => {
     const { key, target, ctrlKey, metaKey, altKey } = event;

@@ -20,13 +20,19 @@ const at = (id: string): HTMLElement => {
 const [main, status, said, trouble] = [at("view"), at("status"), at("said"), at("trouble")];
 const alarm = at("alarm");
 
-/** ms without an answer of Redis after which the page says so; where looks take long, so many after the next one was due. */
+/**
+ * ms without an answer of Redis after which the page says so; where looks take long, so many after
+ * the next one was due.
+ */
 const LATE = 6_000;
 const LATE_AFTER_DUE = 4_000;
 
 let search = "";
 let stop = (): void => {};
-/** When Redis answered last, by the clock of this browser, when the next answer is due, and what it said; null: not yet. */
+/**
+ * When Redis answered last, by the clock of this browser, when the next answer is due, and what it
+ * said; null: not yet.
+ */
 let last: { readonly at: number; readonly due: number; readonly locks: string } | null = null;
 /** "away": why nothing newer comes is told. "late": that is not known yet. */
 let state: "new" | "live" | "late" | "away" = "new";

@@ -64,7 +64,10 @@ export class LeaseBar {
 
 const UNKNOWN = "How long this lease is, Redis does not say. A renewal will tell.";
 
-/** An element for each; in place of one that cannot be shown, what stands in its way, so that it takes no other along. */
+/**
+ * An element for each; in place of one that cannot be shown, what stands in its way, so that it
+ * takes no other along.
+ */
 export const each = <T, E extends Element>(
   all: readonly T[],
   show: (one: T) => E,

@@ -9,7 +9,10 @@ const SILENT = 12_000;
 const AGAIN = 3_000;
 const GONE = "The server of this page does not answer.";
 
-/** What the server shows of a view, look by look. `lost`: it is not heard any more, and why. Returns how to stop. */
+/**
+ * What the server shows of a view, look by look. `lost`: it is not heard any more, and why. Returns
+ * how to stop.
+ */
 export function follow(
   query: URLSearchParams,
   show: (seen: Shown) => void,
@@ -31,7 +34,8 @@ export function follow(
   };
   source.onerror = () => {
     if (isOver) return;
-    // It tries again by itself unless it was refused: behind some proxies nothing streams. Each stream ends after some minutes.
+    // It tries again by itself unless it was refused: behind some proxies nothing streams. Each
+    // stream ends after some minutes.
     if (source.readyState === EventSource.CLOSED) void ask();
     else heard(AGAIN);
   };

@@ -29,7 +29,10 @@ export function tick(element: Element, age: number | null, show: (passed: number
   show(Math.max(0, now() - since));
 }
 
-/** From now on times stand where they were when Redis answered last, at that time of this clock: what has become of them nobody knows. Null: they go on. */
+/**
+ * From now on times stand where they were when Redis answered last, at that time of this clock:
+ * what has become of them nobody knows. Null: they go on.
+ */
 export function standStill(at: number | null): void {
   if (at === still) return;
   still = at;

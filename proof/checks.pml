@@ -44,7 +44,8 @@ inline checkToken() {
 #endif
 }
 
-/* A waiter's place is gone. That may happen when its messages were lost, until it has told Redis that they are not heard. */
+/* A waiter's place is gone. That may happen when its messages were lost, until it has told Redis
+ * that they are not heard. */
 inline checkPlace() {
 #ifdef PLACE_KEPT
 #ifdef CAN_HANG
@@ -57,7 +58,8 @@ inline checkPlace() {
 #endif
 }
 
-/* "Taken" is not said of a hold that ended by its own command, as long as the chain of hand-overs is unbroken. */
+/* "Taken" is not said of a hold that ended by its own command, as long as the chain of hand-overs
+ * is unbroken. */
 inline checkAnswer(kind_, hold_, old_) {
 #ifdef TOKENS
   m = (kind_ == YIELD -> old_ : hold_);
@@ -172,7 +174,8 @@ inline tick() {
 }
 
 #ifdef CALM
-/* From now on nothing fails, nobody comes, everybody acts at once; re-checks are as far away as they may be. */
+/* From now on nothing fails, nobody comes, everybody acts at once; re-checks are as far away as
+ * they may be. */
 inline calmDown() {
   printf("---- calm\n");
   calm = true; faults = 0; aborts = 0; extends = 0; delays = 0; clear(kept);

@@ -1,5 +1,5 @@
-/* A lock queue and its acquisition: src/engine/lock-queue.ts and acquisition.ts, with the deadline of src/engine/lease/validity.ts.
- * `t` is the lock queue, `k` its client. */
+/* A lock queue and its acquisition: src/engine/lock-queue.ts and acquisition.ts, with the deadline
+ * of src/engine/lease/validity.ts. `t` is the lock queue, `k` its client. */
 
 #ifdef STAYS
 #define EXPLICIT(t) false
@@ -31,7 +31,8 @@
 #define UNHEARD_ON HUNG(k)
 #define MAY_QUEUE(k) (SUBSCRIBED(k) || HUNG(k))
 #endif
-/* A place whose grants are not heard looks as often as the first one: it has to find its grant within the window. */
+/* A place whose grants are not heard looks as often as the first one: it has to find its grant
+ * within the window. */
 #ifdef FLAW_UNHEARD_LOOKS_LATE
 #define LOOKS_SELDOM(t) IS_FAR(t)
 #else
@@ -126,8 +127,9 @@ inline rest() {
 #endif
 }
 
-/* Its place in the queue was answered: when to look again. Race: "held" to a command that was sent before the last
- * acknowledgement is not the last word, whenever it is read: what was granted in between was not heard. */
+/* Its place in the queue was answered: when to look again. Race: "held" to a command that was sent
+ * before the last acknowledgement is not the last word, whenever it is read: what was granted in
+ * between was not heard. */
 inline sleep(first_) {
 #ifdef FAR
   far[t] = cf;
@@ -194,7 +196,8 @@ inline start() {
 }
 
 #if TRIES > 0
-/* A caller comes that would not wait. It shares the acquire that is under way, and its answer, or makes one. */
+/* A caller comes that would not wait. It shares the acquire that is under way, and its answer, or
+ * makes one. */
 inline hurry() {
   hasty[t] = SINCE; wasHeld[t] = false;
   if
@@ -205,7 +208,8 @@ inline hurry() {
 }
 #endif
 
-/* It is told that somebody else has the lock. Race: not by what was asked before it came, because the lock may have been given back since. */
+/* It is told that somebody else has the lock. Race: not by what was asked before it came, because
+ * the lock may have been given back since. */
 inline tellBusy() {
 #if TRIES > 0
   if
@@ -319,7 +323,8 @@ inline readReply() {
         :: cr == HELD && ck == TRY ->
            tellBusy();
            if :: nobody[t] || HASTY(t) || SUBSCRIBED(k) -> then = SEEK :: else -> pause(SUBSCRIBING) fi
-        /* Everybody is told, also a caller that came since: with a place in the queue the answer would be the same. */
+        /* Everybody is told, also a caller that came since: with a place in the queue the answer
+         * would be the same. */
         :: cr == HELD && ck != TRY && nobody[t] -> notHasty(); send(LEAVE, ch, 0); then = SEEK
         :: cr == HELD && ck != TRY && !nobody[t] -> notHasty(); park(); lag[t] = cd; sage[t] = 0
         :: cr == STALE ->
@@ -373,7 +378,8 @@ inline readReply() {
            minus(cd, RENEWAL_AGE); if :: rem > dl[t] -> dl[t] = rem :: else fi; learns(ck == STAY)
         :: else -> lost()
         fi
-     /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over: it is left. */
+     /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over:
+      * it is left. */
      :: MAY_TAKE(ck) && (cr == OWNER || cr == MINE) && h[t] != ch -> send(LEAVE, ch, 0)
      :: else
      fi

@@ -48,7 +48,8 @@ inline checkEntry(t_) {
 #endif
   skip
 }
-/* Readers come into a hold that others have: a crash blocks the others for no longer than their own terms say. */
+/* Readers come into a hold that others have: a crash blocks the others for no longer than their own
+ * terms say. */
 inline checkTerms(t_) {
 #ifdef LONG
   assert(left[h[t_]] <= TOO_LONG)
@@ -62,7 +63,8 @@ inline checkShare() {
 }
 
 #if PASSED > 0
-/* It is passed on only while nobody of another process has waited for a tick; with no delay that is since it was granted. */
+/* It is passed on only while nobody of another process has waited for a tick; with no delay that is
+ * since it was granted. */
 inline checkPass() {
 #if DELAYS == 0 && !defined(CAN_FREEZE)
   assert(qn == 0 || IS_DEAD(q[0], qt[0]) || CLIENT(q[0]) == k || qw[0] < SHARE);
@@ -85,7 +87,8 @@ inline checkTokens(granted) {
 #define NEEDS(t_) (IS_WRITER((t_)/2) && !isDown[t_] -> PERMITS : (SHARES((t_)/2) || isDown[t_] -> 1 : inside[t_] * EACH((t_)/2)))
 #define BELIEVES(t_) (st[t_] == HAVE && inside[t_] > 0 && dl[t_] > 0)
 
-/* After every step: those that believe to be inside are so in Redis, and together they use no more than there is. */
+/* After every step: those that believe to be inside are so in Redis, and together they use no more
+ * than there is. */
 inline check() {
   i = 0; sum = 0; w = NEVER;
   do
@@ -108,7 +111,8 @@ inline check() {
 #else
   assert(sum <= w);
 #endif
-  /* A hold that its client has done with is on its way out: a command or a message that ends it is under way. */
+  /* A hold that its client has done with is on its way out: a command or a message that ends it is
+   * under way. */
 #ifndef CAN_KEEP
   i = 1;
   do

@@ -9,7 +9,8 @@
 #define IS_SEEKING(t) (st[t] == ASKING || st[t] == PARKED || joining[t])
 #define CAN_SEEK(k) (st[2*(k)] == FREE || (SHARES(k) || UP_TO(k) != WANT(k)) && st[2*(k)+1] == FREE || CAN_JOIN(2*(k)) || CAN_JOIN(2*(k)+1))
 #define SEEKS(k) (waiting[k] > 0 && !IS_SEEKING(2*(k)) && !IS_SEEKING(2*(k)+1) && CAN_SEEK(k))
-/* Readers may ask to come into a hold that they share, when nobody is known to wait and nobody asked for far too much. */
+/* Readers may ask to come into a hold that they share, when nobody is known to wait and nobody
+ * asked for far too much. */
 #define CAN_JOIN(t) (SHARES((t)/2) && st[t] == HAVE && IS_USED(t) && dl[t] > 0 && !closed[t] && SHORT_ENOUGH(t))
 #if defined(LONG) && !defined(FLAW_JOINS_ANYTHING)
 #define SHORT_ENOUGH(t) (asked[t] <= TOO_LONG)
@@ -74,7 +75,8 @@ inline clearSlot(t_) {
 #endif
 }
 
-/* What is answered about a hold that its client has done with is not looked at, but a release is, until it was executed. */
+/* What is answered about a hold that its client has done with is not looked at, but a release is,
+ * until it was executed. */
 inline disown(whose) {
   f = 0;
   do
@@ -363,7 +365,8 @@ inline giveBack() {
 #else
 #define IS_TOLD_BUSY(t) (w == ASKING_RECALL && st[t] == HAVE && !idle[t])
 #endif
-/* Somebody waits for what this hold is, or will be; or does not wait, and wants to know whether anybody is inside. */
+/* Somebody waits for what this hold is, or will be; or does not wait, and wants to know whether
+ * anybody is inside. */
 inline readRecall(id) {
   w = recalls[id]; recalls[id] = 0;
   t = (h[2*k+1] == id -> 2*k+1 : 2*k);

@@ -1,4 +1,5 @@
-/* The connections that carry the commands. One is in order: its first `ran` commands were executed, their replies wait to be read. */
+/* The connections that carry the commands. One is in order: its first `ran` commands were executed,
+ * their replies wait to be read. */
 
 typedef Command {
   byte kind, hold, arg;        /* arg: units that stay; of a yield, the hold that ends */

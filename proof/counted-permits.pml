@@ -1,4 +1,5 @@
-/* Permits that go from a caller to the next one of its process (PASSED=n): for how long, and with which tokens. */
+/* Permits that go from a caller to the next one of its process (PASSED=n): for how long, and with
+ * which tokens. */
 #if PASSED > 0
 bool isOld[SLOTS];             /* a tick has passed since its client has had this hold: 25 ms */
 /* Besides that of the hold: for each caller that it was asked for, and for each pass. */

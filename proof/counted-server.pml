@@ -162,15 +162,16 @@ inline own(taker, till_) {
   checkGrant(taker); checkTokens(taker)
 }
 
-/* Is the entry dead? Its client is gone, its time is over, or it was asked for under another number of permits. */
+/* Is the entry dead? Its client is gone, its time is over, or it was asked for under another number
+ * of permits. */
 #ifdef FLAW_OLD_NUMBER
 #define IS_DEAD(id, ttl) ((dead[CLIENT(id)] && !counted[CLIENT(id)]) || (ttl) == 0 || WANT(CLIENT(id)) > permits)
 #else
 #define IS_DEAD(id, ttl) ((dead[CLIENT(id)] && !counted[CLIENT(id)]) || (ttl) == 0 || WANT(CLIENT(id)) > permits || (!isSet && NUMBER(CLIENT(id)) != permits))
 #endif
 
-/* The run at the head. It goes on behind the caller's own place, `me`. A dead head goes also where it would not fit: it would
- * block those that do. */
+/* The run at the head. It goes on behind the caller's own place, `me`. A dead head goes also where
+ * it would not fit: it would block those that do. */
 inline advance() {
   stop = false;
   do
@@ -251,8 +252,8 @@ inline mine(held, full_, joins) {
 #endif
 }
 
-/* It ends, or shrinks: it never grows. A writer that becomes a reader leaves the token that its client has now to the readers
- * beside it. */
+/* It ends, or shrinks: it never grows. A writer that becomes a reader leaves the token that its
+ * client has now to the readers beside it. */
 inline shrink(less, keeps, with) {
   used = used - u[less] + keeps;
   if
@@ -296,8 +297,8 @@ inline takeOrQueue(id, ttl) {
   fi
 }
 
-/* Somebody waits: all that may have nobody inside are told, in one script; where others stand before it, by a look or by a writer
- * that does not wait only. */
+/* Somebody waits: all that may have nobody inside are told, in one script; where others stand
+ * before it, by a look or by a writer that does not wait only. */
 #define RECALLS(id, kind_) (TRIES >= CLIENTS || kind_ == AGAIN || q[0] == id || CLIENT(id) == TRIES)
 #define RECALL_OF(id, x) (CLIENT(id) == TRIES && recalls[x] != PLAIN_RECALL -> ASKING_RECALL : PLAIN_RECALL)
 inline recallAll(id, kind_) {
@@ -368,8 +369,8 @@ inline vanish() {
 #endif
 }
 
-/* Every script but renew, in its order: what is over is taken out; what it asks for itself; the run at the head; what is left for it. What
- * takes out something gives it on, in every branch. */
+/* Every script but renew, in its order: what is over is taken out; what it asks for itself; the run
+ * at the head; what is left for it. What takes out something gives it on, in every branch. */
 inline run_(kind_, id, arg_, sent, told_, ttl) {
   res = 0; d = 0; w = 0; got = 0; wrote = false; waits = false; reaped = false; me = 0; isNew = false;
   if

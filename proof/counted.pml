@@ -1,33 +1,41 @@
-/* Counted resources (read-write locks, semaphores), for Spin: README.md says what is modelled and how to run it.
+/* Counted resources (read-write locks, semaphores), for Spin: README.md says what is modelled and
+ * how to run it.
  *
- * A resource has PERMITS units. A writer wants all, a reader one, a caller of a semaphore some. One hash in Redis has a field for
- * each hold, and the books: how many units are used, of how many. One queue, in which nobody overtakes.
+ * A resource has PERMITS units. A writer wants all, a reader one, a caller of a semaphore some. One
+ * hash in Redis has a field for each hold, and the books: how many units are used, of how many. One
+ * queue, in which nobody overtakes.
  *
- * Time is relative, in ticks, as in handoff.pml. Client k has the holds 4k + 1 to 4k + 4 and two slots, 2k and 2k + 1: a slot
- * is a hold that it looks for or has. It needs both when its readers still share one hold while later ones queue.
+ * Time is relative, in ticks, as in handoff.pml. Client k has the holds 4k + 1 to 4k + 4 and two
+ * slots, 2k and 2k + 1: a slot is a hold that it looks for or has. It needs both when its readers
+ * still share one hold while later ones queue.
  *
  *   CLIENTS=n PERMITS=n   clients; units
- *   W0= … W2=, U0= … U2=  what a client's callers want together: at least W, at most U. With READ_WRITE: PERMITS is a writer, 1
- *                         are readers, which share one hold. Without it: U callers with one unit each, or W units at once
+ *   W0= … W2=, U0= … U2=  what a client's callers want together: at least W, at most U. With
+ *                         READ_WRITE: PERMITS is a writer, 1 are readers, which share one hold.
+ *                         Without it: U callers with one unit each, or W units at once
  *   READ_WRITE TOKENS     tokens are numbers; readers of one phase share one
  *   CALLERS=n C0= … C2=   callers of each client; of client 0 … 2
  *   N0= … N2=             the number of permits that a client's code says
  *   LONG=n                the first caller of client 1 has a lease of so many ticks
  *   DELAYS=n              ticks that pass while something is unread or not executed
  *   ABORTS=n DOWNS=n      callers that leave while they wait; writers that become readers
- *   FAULTS=n              faults in one run, of the kinds CAN_CRASH CAN_FREEZE CAN_MISS CAN_KEEP CAN_TIME_OUT CAN_FULL CAN_DRIFT
- *                         CAN_TYPE CAN_VANISH
+ *   FAULTS=n              faults in one run, of the kinds CAN_CRASH CAN_FREEZE CAN_MISS CAN_KEEP
+ *                         CAN_TIME_OUT CAN_FULL CAN_DRIFT CAN_TYPE CAN_VANISH
  *   SETS=n                setPermits(n), once
  *   URGENT BOUND=n        everybody acts at once: nobody waits for more than BOUND ticks
  *   RENEWS PLAIN          renewals; only client 0 meets faults
  *   KEY_ENDS              the hash has a TTL, which is above all ends (else it is taken as given)
- *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one command
- *   PASSED=n              times that permits of a hold go from a caller to the next one of its process
- *   SITS=k SCAN=n         client k never leaves; ticks after which the next script scans in any case
- *   LINGERS DEAF=k        a hold that readers share may stay with its process, with nobody inside; client k hears no recall
- *   TRIES=k               writers of client k do not wait: they have a place until they have their answer, and say so in their recall
- *   FLAW_…                one rule is left out: the checks must find it
- */
+ *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one
+ *                         command
+ *   PASSED=n              times that permits of a hold go from a caller to the next one of its
+ *                         process
+ *   SITS=k SCAN=n         client k never leaves; ticks after which the next script scans in any
+ *                         case
+ *   LINGERS DEAF=k        a hold that readers share may stay with its process, with nobody inside;
+ *                         client k hears no recall
+ *   TRIES=k               writers of client k do not wait: they have a place until they have their
+ *                         answer, and say so in their recall
+ *   FLAW_…                one rule is left out: the checks must find it */
 #ifndef CLIENTS
 #define CLIENTS 3
 #endif
@@ -104,7 +112,8 @@
 #define TRIES 99
 #endif
 
-/* Ticks of about a re-check period. SHARE, for which readers come in without asking, is far shorter: as short as ticks allow. */
+/* Ticks of about a re-check period. SHARE, for which readers come in without asking, is far
+ * shorter: as short as ticks allow. */
 #define WINDOW 2
 #define RECHECK 1
 #define ENTRY_TTL 3

@@ -1,28 +1,33 @@
 /* The hand-off protocol as built, for Spin: README.md says what is modelled and how to run it.
  *
- * Time is relative: every age and every TTL is a small number of ticks, moved by the clock together, so a run has no end
- * and no horizon. A hold is (its lock queue) * 8 + n. An id that nothing refers to any more is as good as a new one, so the smallest
- * such n is taken, and the state space is finite.
+ * Time is relative: every age and every TTL is a small number of ticks, moved by the clock
+ * together, so a run has no end and no horizon. A hold is (its lock queue) * 8 + n. An id that
+ * nothing refers to any more is as good as a new one, so the smallest such n is taken, and the
+ * state space is finite.
  *
  * What may happen in a run (-D):
- *   QUEUES=n FAIR    lock queues, each with one entry in Redis; FAIR: 0 and 1 belong to one client, no passes, no yields
- *   ROUNDS=n TRIES=n ABORTS=n EXTENDS=n   callers of lock queue 0; callers of the last one that would not wait;
- *                    callers that leave; extensions to LONG by lock queue 1
- *   FAULTS=n         faults in one run, of the kinds CAN_BREAK CAN_KEEP CAN_REPEAT CAN_TIME_OUT CAN_DENY CAN_FULL CAN_CRASH
- *                    CAN_CRASH_WAITING CAN_FREEZE CAN_MISS CAN_RECONNECT CAN_HANG
- *                    (CAN_HANG_AT_FIRST) CAN_APART CAN_STEP CAN_FORCE
+ *   QUEUES=n FAIR    lock queues, each with one entry in Redis; FAIR: 0 and 1 belong to one client,
+ *                    no passes, no yields
+ *   ROUNDS=n TRIES=n ABORTS=n EXTENDS=n   callers of lock queue 0; callers of the last one that
+ *                    would not wait; callers that leave; extensions to LONG by lock queue 1
+ *   FAULTS=n         faults in one run, of the kinds CAN_BREAK CAN_KEEP CAN_REPEAT CAN_TIME_OUT
+ *                    CAN_DENY CAN_FULL CAN_CRASH CAN_CRASH_WAITING CAN_FREEZE CAN_MISS
+ *                    CAN_RECONNECT CAN_HANG (CAN_HANG_AT_FIRST) CAN_APART CAN_STEP CAN_FORCE
  *   PLAIN            everybody is subscribed, nobody renews, only client 0 meets faults
  *   UNHEARD          SUBSCRIBE may take so long that a client queues before it is acknowledged
  *   FAR              places behind the first one stand far behind: they look seldom
  *   TOKENS           tokens are numbers (else only: is it the current one?)
- *   CALM             at some moment the trouble ends: from then on everybody acts at once, and all must end in BOUND ticks
- *   URGENT           everybody acts at once from the start, one fault may come: nobody waits for more than BOUND ticks
- *   LONG_HOLDS       the same, but holders hold for as long as they like, and the bound is not checked
+ *   CALM             at some moment the trouble ends: from then on everybody acts at once, and all
+ *                    must end in BOUND ticks
+ *   URGENT           everybody acts at once from the start, one fault may come: nobody waits for
+ *                    more than BOUND ticks
+ *   LONG_HOLDS       the same, but holders hold for as long as they like, and the bound is not
+ *                    checked
  *   GRANT_KEPT       no grant runs out unread
  *   PLACE_KEPT       no waiter loses its place
- *   SILENCE          no client is granted the lock that Redis has not heard of for the TTL of an entry
- *   FLAW_…           one rule is left out: the checks must find it
- */
+ *   SILENCE          no client is granted the lock that Redis has not heard of for the TTL of an
+ *                    entry
+ *   FLAW_…           one rule is left out: the checks must find it */
 #ifndef QUEUES
 #define QUEUES 3
 #endif
@@ -76,7 +81,8 @@
 #else
 #define KEPT_FOR ENTRY_TTL  /* by a re-check */
 #endif
-/* Of a place far behind: the period of its re-checks, when the first one comes, and for how long each keeps it. */
+/* Of a place far behind: the period of its re-checks, when the first one comes, and for how long
+ * each keeps it. */
 #define FAR_PERIOD 4
 #ifdef FLAW_FIRST_LOOK_LATE
 #define FIRST_LOOK FAR_PERIOD

@@ -1,5 +1,5 @@
-/* The connections that carry the commands, and what can go wrong with them. A connection is in order: its first `ran`
- * commands were executed and their replies wait to be read. */
+/* The connections that carry the commands, and what can go wrong with them. A connection is in
+ * order: its first `ran` commands were executed and their replies wait to be read. */
 
 typedef Command {
   byte kind, hold, other;      /* other: the old hold of a yield */
@@ -143,7 +143,8 @@ inline executed() {
   fi
 }
 
-/* Race: a copy of an acquire that is run behind the end of its hold takes the lock once more: its answer is looked at. */
+/* Race: a copy of an acquire that is run behind the end of its hold takes the lock once more: its
+ * answer is looked at. */
 #if defined(CAN_REPEAT) && !defined(FLAW_COPY_FORGOTTEN)
 #define MAY_TAKE(kind_) (kind_ == TRY || kind_ == QUEUE)
 #else
@@ -151,7 +152,8 @@ inline executed() {
 #endif
 #define IS_DISOWNED(at) (at.hold == h[t] && h[t] != 0 && at.kind != RELEASE && at.kind != YIELD && at.kind < GIVEN_UP && at.kind != LEAVE && !MAY_TAKE(at.kind))
 
-/* The hold of lock queue t is over: what is answered to its commands is not looked at. A release or yield is looked at, once more. */
+/* The hold of lock queue t is over: what is answered to its commands is not looked at. A release or
+ * yield is looked at, once more. */
 inline disown() {
 #ifdef CAN_REPEAT
   if :: late.kind != 0 && IS_DISOWNED(late) -> late.kind = late.kind + GIVEN_UP :: else fi;
@@ -182,7 +184,8 @@ inline serve() {
   printf("redis: answers %d; owner %d for %d, %d waiting\n", res, own, exp, qn);
   checkAnswer(ck, ch, co);
 #ifdef CAN_FULL
-  /* A full Redis gives nobody a lock that needs more memory, and refuses nothing that ends a hold or keeps a place. */
+  /* A full Redis gives nobody a lock that needs more memory, and refuses nothing that ends a hold
+   * or keeps a place. */
   if :: noMemory -> assert((res != OWNER || qn + (own != 0) <= kk) && (res != ERROR || ck == TRY || ck == QUEUE)) :: else fi;
   kk = 0;
 #endif
@@ -249,7 +252,8 @@ inline keep() {
 }
 
 #ifdef CAN_REPEAT
-/* The oldest command of client k comes back to it, executed or not, and is sent again later, behind what is sent meanwhile. */
+/* The oldest command of client k comes back to it, executed or not, and is sent again later, behind
+ * what is sent meanwhile. */
 inline putOff() {
   printf("network: client %d will send %d of hold %d again\n", k, to[k].c[0].kind, to[k].c[0].hold);
   copyCommand(to[k].c[0], late);

@@ -1,4 +1,5 @@
-/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, votes.ts, standing.ts. `c` is the client, `n` the node. */
+/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, votes.ts, standing.ts. `c`
+ * is the client, `n` the node. */
 
 inline start(c) {
   printf("client %d asks\n", c);
@@ -75,7 +76,8 @@ inline forgetVotes(c) {
   if :: st[c] != AGREEING && vote[AT(c, 0)] != OUT && vote[AT(c, 1)] != OUT && vote[AT(c, 2)] != OUT -> age[c] = 0 :: else fi
 }
 
-/* Two votes: the lock is granted, or, when that took long, the two are asked whether they still have the hold. */
+/* Two votes: the lock is granted, or, when that took long, the two are asked whether they still
+ * have the hold. */
 inline decideVotes(c) {
   tally(vote, c, YES);
   if

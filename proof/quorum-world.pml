@@ -29,7 +29,8 @@ inline tick() {
   c_ = 0; failed = false
 }
 
-/* May this node fail? APART: of a holder's nodes the two others count, and all have answered since the last fault; of an attempt, before its vote. */
+/* May this node fail? APART: of a holder's nodes the two others count, and all have answered since
+ * the last fault; of an attempt, before its vote. */
 #define STANDS_ON(c, m) (stand[AT(c, m)] == COUNTS && vote[AT(c, m)] != OUT)
 #define WHOLE_BUT(c, n) (!BELIEVES(c) || (seen[c] && ((n) == 0 || STANDS_ON(c, 0)) && ((n) == 1 || STANDS_ON(c, 1)) && ((n) == 2 || STANDS_ON(c, 2))))
 #define UNDECIDED(c, n) ((st[c] == VOTING || st[c] == AGREEING) && HAS(c, n))
@@ -40,7 +41,8 @@ inline tick() {
 #define MAY_FAIL(n) (faults > 0)
 #endif
 
-/* APART: a renewal comes within the tick where the node can be reached; one that does not is a fault. PROMPT: a vote, too. */
+/* APART: a renewal comes within the tick where the node can be reached; one that does not is a
+ * fault. PROMPT: a vote, too. */
 #ifdef APART
 #define RENEWED_AT(c, n) !(IS_HOLDER(c) && said[AT(c, n)] == OUT && REACHES(c, n))
 #else

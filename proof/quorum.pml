@@ -1,17 +1,20 @@
-/* The quorum lock as built, for Spin: three nodes, two clients. README.md says what is modelled and how to run it.
+/* The quorum lock as built, for Spin: three nodes, two clients. README.md says what is modelled and
+ * how to run it.
  *
- * A command to a node and its answer are one step, unless the answer is lost. Steps of different nodes come in any order,
- * and anything may happen between them. Time is relative, in ticks: TTLs, deadlines and ages move together.
+ * A command to a node and its answer are one step, unless the answer is lost. Steps of different
+ * nodes come in any order, and anything may happen between them. Time is relative, in ticks: TTLs,
+ * deadlines and ages move together.
  *
  *   ROUNDS=n         attempts of each client
- *   FAULTS=n         faults in one run, of the kinds CAN_FORGET CAN_RESTART CAN_HANG CAN_CUT CAN_LOSE
+ *   FAULTS=n         faults in one run, of the kinds CAN_FORGET CAN_RESTART CAN_HANG CAN_CUT
+ *                    CAN_LOSE
  *   RIVAL            client 1 neither renews its leases nor brings them to further nodes
- *   APART            a node fails only when the holder knows, or could know, that it stands on the two others
+ *   APART            a node fails only when the holder knows, or could know, that it stands on the
+ *                    two others
  *   EXCLUSION        without APART too: nobody believes in a lease while somebody else does
  *   PROMPT           votes are executed within the tick
  *   KEPT             with APART: no lease is lost by its nodes' answers
- *   FLAW_…           one rule is left out: the checks must find it
- */
+ *   FLAW_…           one rule is left out: the checks must find it */
 #ifndef ROUNDS
 #define ROUNDS 1
 #endif

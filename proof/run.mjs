@@ -27,8 +27,9 @@ function whyNotInstall() {
 }
 
 /**
- * What compiles a search; null: spin or a C compiler is missing. Either may just have been installed. Most searches of the
- * short version are over sooner than gcc: tcc takes 0.05 s for what gcc takes a second for, and its searches are a fifth slower.
+ * What compiles a search; null: spin or a C compiler is missing. Either may just have been
+ * installed. Most searches of the short version are over sooner than gcc: tcc takes 0.05 s for what
+ * gcc takes a second for, and its searches are a fifth slower.
  */
 function prepare(isQuick) {
   const gcc = has("cc") ? "cc" : "gcc";

@@ -53,10 +53,12 @@ hidden byte wasFree, stands, proves;
 #endif
 #define CLIENT_OF(i) CLIENT(QUEUE_OF(q[i]))
 
-/* An entry may be granted until the later one of two times: ticket + ENTRY_TTL, and what its client has written. */
+/* An entry may be granted until the later one of two times: ticket + ENTRY_TTL, and what its client
+ * has written. */
 #define LIVES(i) (qt[i] > 0 || wordTtl[CLIENT_OF(i)] > 0)
 
-/* Is an entry dead when nobody is counted? What its client has said last counts before what the entry says. */
+/* Is an entry dead when nobody is counted? What its client has said last counts before what the
+ * entry says. */
 #if defined(FLAW_UNHEARD_SKIPPED)
 #define COUNTS(i) (qc[i] || (wordTtl[CLIENT_OF(i)] > 0 && word[CLIENT_OF(i)]))
 #elif defined(FLAW_UNCOUNTED_FOR_EVER)
@@ -65,8 +67,8 @@ hidden byte wasFree, stands, proves;
 #define COUNTS(i) (wordTtl[CLIENT_OF(i)] > 0 -> word[CLIENT_OF(i)] : qc[i])
 #endif
 
-/* States that nothing can tell apart are made one: a ticket's deadline that is not the later one, and what a client has said
- * that waits no more, unless it was not heard. */
+/* States that nothing can tell apart are made one: a ticket's deadline that is not the later one,
+ * and what a client has said that waits no more, unless it was not heard. */
 inline tidy() {
   j = 0;
 #ifndef CAN_STEP
@@ -145,7 +147,8 @@ inline enqueue(id, counted) {
 #endif
   qn++;
 #ifndef FLAW_OLD_WORD_COUNTS
-  /* What its client has said before was true of a subscription that it does not have any more. The deadline stands. */
+  /* What its client has said before was true of a subscription that it does not have any more. The
+   * deadline stands. */
   if :: !counted -> word[CLIENT(QUEUE_OF(id))] = false :: else fi
 #endif
 }
@@ -240,7 +243,8 @@ inline checkOrder() {
 #endif
 }
 
-/* shared.lua: grantNext. `granted`: the hold that got the lock, `me` (then nothing was written for it), or 0. */
+/* shared.lua: grantNext. `granted`: the hold that got the lock, `me` (then nothing was written for
+ * it), or 0. */
 inline grantNext(me, chain) {
   granted = 0;
   do
@@ -317,7 +321,8 @@ inline mine() {
 #define EXISTS (qn > 0)
 #endif
 
-/* acquire.lua, to try and to queue. `d`: for held, how long ago it was sent; for owner and mine, the TTL that is answered. */
+/* acquire.lua, to try and to queue. `d`: for held, how long ago it was sent; for owner and mine,
+ * the TTL that is answered. */
 inline acquire(mode, id, counted, age_) {
   d = age_;
   if
@@ -346,8 +351,9 @@ inline acquire(mode, id, counted, age_) {
   fi
 }
 
-/* recheck.lua: from its place in the queue. It says that its client still waits, whether that is heard, and how long its
- * places may be kept: for all places of the client. It queues nothing, so it is never too late. */
+/* recheck.lua: from its place in the queue. It says that its client still waits, whether that is
+ * heard, and how long its places may be kept: for all places of the client. It queues nothing, so
+ * it is never too late. */
 inline recheck(id, counted, isFar_, age_) {
   d = age_;
   find(id);

@@ -72,8 +72,9 @@ inline keptInView(kind_, hold_, res_) {
   assert(!(kind_ >= GIVEN_UP && (kind_ & 15) >= RENEW && (res_ == GONE || res_ == TAKEN) && hold_ == revoked && IN_STAY(QUEUE_OF(hold_)) && h[QUEUE_OF(hold_)] == hold_))
 }
 
-/* A connection of client k was lost, or is back: its stays end as soon as they may. Race: also what is only asked for by now. A
- * recall may have been lost between the command and its answer, which says that nobody waits. */
+/* A connection of client k was lost, or is back: its stays end as soon as they may. Race: also what
+ * is only asked for by now. A recall may have been lost between the command and its answer, which
+ * says that nobody waits. */
 inline cutOff() {
 #if defined(FLAW_TOLD_ONCE_IS_ENOUGH)
 #define IS_CUT(j) (IN_STAY(j) && tells[j])
@@ -156,7 +157,8 @@ inline granted_() {
   if :: cw -> want[t] = true :: else fi
 }
 
-/* A recall is a hint: it counts for the hold that is ours, whatever state that is in, and nothing is sent for any other. */
+/* A recall is a hint: it counts for the hold that is ours, whatever state that is in, and nothing
+ * is sent for any other. */
 inline recalled() {
   if
 #ifdef FLAW_EARLY_RECALL_DROPPED
@@ -271,7 +273,8 @@ inline lose() {
 }
 
 #ifdef TOKENS
-/* A turn from memory: its token is above all before, and, also when its lock was lost, below that of any later holder. */
+/* A turn from memory: its token is above all before, and, also when its lock was lost, below that
+ * of any later holder. */
 inline checkTurn() {
   if
   :: h[t] != revoked -> checkToken()

@@ -1,13 +1,15 @@
-/* Stays: what a lock, its messages and a lock queue have besides (STAYS). README.md says what is modelled. The package does not do this yet.
+/* Stays: what a lock, its messages and a lock queue have besides (STAYS). README.md says what is
+ * modelled. The package does not do this yet.
  *
- *   KEEPERS=n        lock queues 0 to n - 1 keep the lock when it is unlocked (linger); the others do not
+ *   KEEPERS=n        lock queues 0 to n - 1 keep the lock when it is unlocked (linger); the others
+ *                    do not
  *   ENDLESS=n        lock queues 0 to n - 1 always have another caller
  *   MUTE             only lock queue 0 sends recalls
  *   CLAIMS           a hold may be claimed for the full lease at any time
  *   BODY=n           callers stay inside for n ticks at the most
- *   CAN_LOSE CAN_FORGE CAN_DROP CAN_CRASH_KEPT   faults: the lock's key is deleted, anybody publishes, one message is lost, a client
- *                    crashes while it has the lock and nobody is inside
- */
+ *   CAN_LOSE CAN_FORGE CAN_DROP CAN_CRASH_KEPT   faults: the lock's key is deleted, anybody
+ *                    publishes, one message is lost, a client crashes while it has the lock and
+ *                    nobody is inside */
 #define STAY 10      /* a renewal of a stay, for the window */
 #define SET_IDLE 11
 #define KEPT 9       /* unlocked, and still ours: nobody is inside */
@@ -105,7 +107,8 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define RECALLS(id) true
 #endif
 
-/* Without a limit while nobody else wants it; a holder that is not told of waiters has the passes of a grant. */
+/* Without a limit while nobody else wants it; a holder that is not told of waiters has the passes
+ * of a grant. */
 #define FREELY(t) (!want[t] && tells[t])
 #if defined(TERMS) && !defined(FLAW_ENOUGH_FOR_ANYBODY)
 #define IS_ENOUGH(t) (dl[t] >= WINDOW)
@@ -141,8 +144,8 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define IS_HERE(t) (IN_STAY(t) && !frozen[k] && (dl[t] > 0 || LAPSES(t)))
 #define MAY_BEGIN(t) (IS_FRESH(t) && IS_ENOUGH(t) && HAS_TOKEN(t) && (st[t] == KEPT -> !IS_WANTED(t) : MAY_PASS(t)))
 
-/* What an unlock that asks nobody may leave behind: a hold that ends within the window, whatever was asked for it, of a client
- * that lingers and hears recalls. */
+/* What an unlock that asks nobody may leave behind: a hold that ends within the window, whatever
+ * was asked for it, of a client that lingers and hears recalls. */
 #if defined(FLAW_KNOWN_COUNTS)
 #define ENDS_SOON(t) (dl[t] <= WINDOW)
 #elif defined(FLAW_CLAIMED_IS_KEPT)

@@ -1,6 +1,7 @@
-// What the other entry points and the tools may use of the package beside what users can import. Two things: the inside of a
-// client, for entry points that make locks of their own kinds; and, re-exported, types and functions that know no client, for
-// tools that show locks as messages do. A tool that needs more needs a reason in test/unit/architecture.test.ts.
+// What the other entry points and the tools may use of the package beside what users can import.
+// Two things: the inside of a client, for entry points that make locks of their own kinds; and,
+// re-exported, types and functions that know no client, for tools that show locks as messages do. A
+// tool that needs more needs a reason in test/unit/architecture.test.ts.
 
 import type { Lock } from "./api/lock.ts";
 import type { Settings } from "./api/options.ts";
@@ -29,7 +30,10 @@ export interface Inside {
   readonly lockOf: (name: string, kind: LockKind, how?: LockSettings) => Lock;
 }
 
-/** Of every client that this copy of the package has made. Null: of a quorum, which has kinds of its own only. */
+/**
+ * Of every client that this copy of the package has made. Null: of a quorum, which has kinds of its
+ * own only.
+ */
 const insides = new WeakMap<object, Inside | null>();
 
 export function hasInside(client: object, inside: Inside): void {
@@ -41,8 +45,9 @@ export function hasNoInside(client: object): void {
 }
 
 /**
- * What `make` gives for a client, made at the first use and the same ever after: callers of one process queue by the kind object,
- * so that two of them for one client would have two queues, and two re-entrant holds, for one lock.
+ * What `make` gives for a client, made at the first use and the same ever after: callers of one
+ * process queue by the kind object, so that two of them for one client would have two queues, and
+ * two re-entrant holds, for one lock.
  */
 export function perClient<K>(make: (inside: Inside) => K): (inside: Inside) => K {
   const made = new WeakMap<Inside, K>();
@@ -57,7 +62,8 @@ export function perClient<K>(make: (inside: Inside) => K): (inside: Inside) => K
 }
 
 /**
- * The inside of a client of `createLockClient` or `createTestLocks`. `call`: as messages show the caller's call.
+ * The inside of a client of `createLockClient` or `createTestLocks`. `call`: as messages show the
+ * caller's call.
  *
  * @throws TypeError for anything else.
  */

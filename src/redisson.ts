@@ -15,20 +15,21 @@ const RULES = {
 };
 
 const kindsOf = perClient(({ commands, replication, settings }) => ({
-  // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
-  // passes, and 46 % without.
+  // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had
+  // 1.9 % of the holds with passes, and 46 % without.
   plain: new RedissonLock(commands, replication, false, settings.localHandoffs ?? 0),
   // Every holder needs a token of its own, and only Redis has the next one.
   fenced: new RedissonLock(commands, replication, true, 0),
 }));
 
 /**
- * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. Its leases have no fencing token. It is
- * not passed on inside this process unless `localHandoffs` asks for that, because Java would wait longer.
+ * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. Its
+ * leases have no fencing token. It is not passed on inside this process unless `localHandoffs` asks
+ * for that, because Java would wait longer.
  *
  * @param locks a client of `createLockClient`.
- * @throws TypeError or RangeError for another client, a bad name or bad options; RangeError in Cluster also for names such as
- *   `a{b`, which Redisson can lock there and not unlock.
+ * @throws TypeError or RangeError for another client, a bad name or bad options; RangeError in
+ *   Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
  * @example
  * import { redissonLock } from "holdfast/redisson";
  * await redissonLock(locks, "orders").withLock(() => charge(order)); // getLock("orders") in Java
@@ -45,13 +46,15 @@ export function redissonLock(
 }
 
 /**
- * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
- * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
- * when it enters again; here that keeps the token. The same key as `redissonLock(locks, name)`: use one of them for a name.
+ * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is
+ * Redisson's counter: it grows with every change of holder, on both sides, and starts again at 1
+ * where Redis loses it. Java raises it also when it enters again; here that keeps the token. The
+ * same key as `redissonLock(locks, name)`: use one of them for a name.
  *
  * @param locks a client of `createLockClient`.
- * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`, because every holder needs
- *   the next token from Redis, and on a connection with a keyPrefix, behind which Java would not find the counter.
+ * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`,
+ *   because every holder needs the next token from Redis, and on a connection with a keyPrefix,
+ *   behind which Java would not find the counter.
  * @example
  * import { redissonFencedLock } from "holdfast/redisson";
  * const lock = redissonFencedLock(locks, "orders"); // getFencedLock("orders") in Java

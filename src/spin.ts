@@ -27,9 +27,10 @@ const kindOf = perClient(
 );
 
 /**
- * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
- * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
- * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens: prefer `locks.lock()`.
+ * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to
+ * share a lock with redis-py, bsm/redislock, redlock on one node, or redis-semaphore
+ * (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 … 128 ms; nothing is subscribed. No
+ * hand-off, no order, no fencing tokens: prefer `locks.lock()`.
  *
  * @param locks a client of `createLockClient`.
  * @param name the key, 1 to 512 bytes of UTF-8.

@@ -1,7 +1,10 @@
 import type { Contender } from "./contender.ts";
 import { PERMITS } from "./ids.ts";
 
-/** All that are compared, in the order of tables and charts. Each loads its library when it is opened: workers start fast. */
+/**
+ * All that are compared, in the order of tables and charts. Each loads its library when it is
+ * opened: workers start fast.
+ */
 export const contenders: Readonly<Record<string, Contender>> = {
   lock: {
     title: "Holdfast lock",

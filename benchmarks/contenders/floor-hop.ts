@@ -3,21 +3,25 @@ import { script } from "../../tools/redis/script.ts";
 import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
 
-/** The least that a hand-off over Redis can do: write down the next holder, set the expiry, and tell that holder. */
+/**
+ * The least that a hand-off over Redis can do: write down the next holder, set the expiry, and tell
+ * that holder.
+ */
 const HOP = `
 redis.call("HSET", KEYS[1], "holder", ARGV[1], "token", ARGV[2])
 redis.call("PEXPIRE", KEYS[1], 30000)
 return redis.call("PUBLISH", ARGV[3], ARGV[2])`;
 
 /**
- * No lock at all: a token goes round the processes, one script and one message for each hop. Nobody queues, nobody
- * checks, and no caller waits for the answer to its script. Of the callers of a process one gets the token at each visit.
+ * No lock at all: a token goes round the processes, one script and one message for each hop. Nobody
+ * queues, nobody checks, and no caller waits for the answer to its script. Of the callers of a
+ * process one gets the token at each visit.
  */
 export const openFloorHop = ring(false);
 
 /**
- * The same, but every caller asks for the token: one more script that does nothing, behind the answer to its hop. No lock
- * with a queue that is left and joined again can send less.
+ * The same, but every caller asks for the token: one more script that does nothing, behind the
+ * answer to its hop. No lock with a queue that is left and joined again can send less.
  */
 export const openFloorHopAndAsk = ring(true);
 

@@ -14,7 +14,10 @@ export const openLabelledLock = open(
   { label: "billing@2.3" },
 );
 export const openFairLock = openKind("fairLock");
-/** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
+/**
+ * Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting
+ * with a hand-off.
+ */
 export const openRedissonLock = open(
   (locks, name, { wait, lease }, { redissonLock }) =>
     redissonLock(locks, name).tryLock(wait, lease ?? undefined),

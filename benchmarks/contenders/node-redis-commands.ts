@@ -1,8 +1,9 @@
 import commandsQueue from "@redis/client/dist/lib/client/commands-queue.js";
 
 /**
- * Counts the commands that this process writes from now on over all its node-redis connections, those that exist already
- * and subscribers included. A command is counted when it goes to its socket, a script as one; PING and HELLO as well.
+ * Counts the commands that this process writes from now on over all its node-redis connections,
+ * those that exist already and subscribers included. A command is counted when it goes to its
+ * socket, a script as one; PING and HELLO as well.
  *
  * Its tracing channel would do without internals, but knows nothing of SUBSCRIBE and copies every argument.
  */

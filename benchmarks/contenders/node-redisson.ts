@@ -10,7 +10,8 @@ export const openNodeRedisson: Contender["open"] = async (url) => {
   await redisson.redis.ping();
   return {
     async acquire(name, { wait, lease }) {
-      // The holder of an object may enter again. So each acquisition makes a new object, and callers exclude each other.
+      // The holder of an object may enter again. So each acquisition makes a new object, and
+      // callers exclude each other.
       const lock = redisson.getLock(name);
       return (await lock.tryLock(wait, lease ?? true)) ? () => lock.unlock() : null;
     },

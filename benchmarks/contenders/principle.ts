@@ -9,7 +9,10 @@ end
 redis.call("RPUSH", KEYS[2], ARGV[1])
 return 0`;
 
-/** KEYS: lock, queue. ARGV: the process's channel, the name of the lock, which is the message to the next holder. */
+/**
+ * KEYS: lock, queue. ARGV: the process's channel, the name of the lock, which is the message to the
+ * next holder.
+ */
 const GIVE = `
 if redis.call("GET", KEYS[1]) ~= ARGV[1] then
   return 0
@@ -24,12 +27,13 @@ end
 return 1`;
 
 /**
- * Not safe, and no library: the principle of a hand-off with nothing around it. A release takes the next process from a
- * list, makes it the holder and tells it. What Holdfast needs beyond this is the price of its promises.
+ * Not safe, and no library: the principle of a hand-off with nothing around it. A release takes the
+ * next process from a list, makes it the holder and tells it. What Holdfast needs beyond this is
+ * the price of its promises.
  *
- * A process that ends while it waits gets the lock all the same, and keeps it until its TTL. A message that is lost, a
- * command that is sent again, or a release after the TTL breaks the count of waiters or frees somebody else's lock. There
- * is no token, no renewal, and no end of a wait.
+ * A process that ends while it waits gets the lock all the same, and keeps it until its TTL. A
+ * message that is lost, a command that is sent again, or a release after the TTL breaks the count
+ * of waiters or frees somebody else's lock. There is no token, no renewal, and no end of a wait.
  */
 export const openPrinciple: Contender["open"] = async (url, { worker }) => {
   const [redis, subscriber] = await Promise.all([connect(url), connect(url)]);

@@ -1,4 +1,5 @@
-// redlock 5 ships types, but its `exports` do not name them; redlock 4 has none. This is what is used of them.
+// redlock 5 ships types, but its `exports` do not name them; redlock 4 has none. This is what is
+// used of them.
 declare module "redlock" {
   import type { Redis } from "ioredis";
 

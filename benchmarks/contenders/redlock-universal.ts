@@ -4,7 +4,10 @@ import type { Contender } from "./contender.ts";
 
 /** Its default. Outside `using()` nothing extends it. */
 const LEASE_MS = 30_000;
-/** In its favour: 10 ms, as the quickest of those that poll, and not its default of 100 ms; and its "lean" lock, which does the least. */
+/**
+ * In its favour: 10 ms, as the quickest of those that poll, and not its default of 100 ms; and its
+ * "lean" lock, which does the least.
+ */
 const SETTINGS = { retryDelay: 10, performance: "lean" } as const;
 
 /** Its lock on one node. It counts attempts, not time, and a lock object has one name. */

@@ -8,7 +8,10 @@ const LEASE_MS = 30_000;
 /** Its default, plus or minus a jitter of 100. It counts attempts, not time. */
 const RETRY_DELAY_MS = 200;
 
-/** Redlock on one node, which is how most use it. It listens to its own `error` events: one for each failed attempt. */
+/**
+ * Redlock on one node, which is how most use it. It listens to its own `error` events: one for each
+ * failed attempt.
+ */
 export const openRedlock: Contender["open"] = async (url) => {
   const redlock = new Redlock([await connect(url)]);
   return {

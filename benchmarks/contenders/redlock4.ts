@@ -10,7 +10,8 @@ const RETRY = { retryDelay: 10, retryJitter: 5 };
 /** Version 4, which most have, on one node. After each attempt that fails it sends a release too. */
 export const openRedlock4: Contender["open"] = async (url) => {
   const redlock = new Redlock([await connect(url)], { ...RETRY, retryCount: 0 });
-  // Its LockError is a lock that another caller holds, and just as well a Redis that is gone: only this tells them apart.
+  // Its LockError is a lock that another caller holds, and just as well a Redis that is gone: only
+  // this tells them apart.
   let failure: Error | null = null;
   redlock.on("clientError", (error) => {
     failure = error;

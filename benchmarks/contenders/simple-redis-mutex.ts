@@ -4,8 +4,9 @@ import type { Contender } from "./contender.ts";
 import { countNodeRedisCommands } from "./node-redis-commands.ts";
 
 /**
- * Everybody who waits is told of every release, and asks again every 10 s besides. Nothing renews its 30 s. One
- * subscriber for the whole process, on the server of the first client that locks: one session in a process.
+ * Everybody who waits is told of every release, and asks again every 10 s besides. Nothing renews
+ * its 30 s. One subscriber for the whole process, on the server of the first client that locks: one
+ * session in a process.
  */
 export const openSimpleRedisMutex: Contender["open"] = async (url) => {
   const commands = countNodeRedisCommands();

@@ -32,8 +32,8 @@ const PROGRESS_EVERY = 250;
 const NOTICE = 50;
 
 /**
- * Runs the worker processes of one round. Each step begins in all of them at one moment, after the step before has ended in all of
- * them. Every step ends, and so do the processes, whatever happens.
+ * Runs the worker processes of one round. Each step begins in all of them at one moment, after the
+ * step before has ended in all of them. Every step ends, and so do the processes, whatever happens.
  *
  * @throws Error that says which worker hung, failed or died
  */

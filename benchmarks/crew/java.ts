@@ -6,11 +6,14 @@ import type { Calls, Player, WarmUp } from "./player.ts";
 
 // From build/benchmarks/crew to the sources.
 const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
-/** A JVM interprets at first; its figures count when the hot code is compiled. Its slowest lock would take minutes for 2 000. */
+/**
+ * A JVM interprets at first; its figures count when the hot code is compiled. Its slowest lock
+ * would take minutes for 2 000.
+ */
 const WARM_UP: WarmUp = { acquisitions: null, ms: (processes) => 1_250 * Math.max(2, processes) };
 /**
- * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached 495 acquisitions/s after
- * 5 s and 1 174 after 25 s, with it 1 631 after 5 s.
+ * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached
+ * 495 acquisitions/s after 5 s and 1 174 after 25 s, with it 1 631 after 5 s.
  */
 const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
 
@@ -50,8 +53,9 @@ export function javaVersion(): string | null {
 }
 
 /**
- * What Redisson sends, so that its scripts' own calls do not count: checked against MONITOR. The GET stands for a DEL:
- * each unlock script reads the latch once, and each unlock deletes the latch afterwards.
+ * What Redisson sends, so that its scripts' own calls do not count: checked against MONITOR. The
+ * GET stands for a DEL: each unlock script reads the latch once, and each unlock deletes the latch
+ * afterwards.
  */
 const SENT = ["evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "get"];
 

@@ -6,7 +6,10 @@ import { javaPlayers } from "./java.ts";
 import type { Player, WarmUp } from "./player.ts";
 
 const WORKER = fileURLToPath(new URL("../workers/worker.js", import.meta.url));
-/** V8 is done with compiling Holdfast after 3 000 to 4 000 acquisitions by itself, and after far fewer when it compiles early. */
+/**
+ * V8 is done with compiling Holdfast after 3 000 to 4 000 acquisitions by itself, and after far
+ * fewer when it compiles early.
+ */
 const WARM_UP: WarmUp = { acquisitions: 2_000, ms: () => 20_000 };
 /** Holdfast as another commit has it. */
 export interface OtherCommit {

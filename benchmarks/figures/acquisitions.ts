@@ -18,7 +18,10 @@ export function recorded({ samples, acquired }: Done): { acquired: number; weigh
   return { acquired: acquired ?? kept, weight: kept === 0 ? 1 : (acquired ?? kept) / kept };
 }
 
-/** What all workers have recorded, in the order in which the lock was acquired. `each`: numbers of callers in a process. */
+/**
+ * What all workers have recorded, in the order in which the lock was acquired. `each`: numbers of
+ * callers in a process.
+ */
 export function merge(reports: readonly Done[], each: number): Acquisition[] {
   const all: Acquisition[] = [];
   for (const [worker, { samples }] of reports.entries()) {
@@ -33,8 +36,8 @@ export function merge(reports: readonly Done[], each: number): Acquisition[] {
 }
 
 /**
- * How a lock went from one caller to the next: ms from the call of the release to the next holder's first statement, where
- * that one was waiting already.
+ * How a lock went from one caller to the next: ms from the call of the release to the next holder's
+ * first statement, where that one was waiting already.
  */
 export function handoffs(ordered: readonly Acquisition[]): number[] {
   const latest = new Map<number, Acquisition>();
@@ -49,8 +52,9 @@ export function handoffs(ordered: readonly Acquisition[]): number[] {
 }
 
 /**
- * How many had the same name at a time, at most; and how often one got in that must not have: there was no room, or a writer was
- * inside, or it is a writer and was not alone. A caller is inside until its release is called, not until that has ended.
+ * How many had the same name at a time, at most; and how often one got in that must not have: there
+ * was no room, or a writer was inside, or it is a writer and was not alone. A caller is inside
+ * until its release is called, not until that has ended.
  */
 export function referee(
   ordered: readonly Acquisition[],

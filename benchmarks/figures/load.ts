@@ -6,7 +6,10 @@ import { jain, mean, median, pick, sum } from "./statistics.ts";
 
 const WAITS_KEPT = 100;
 
-/** The figures of one round. `room`: how many may be inside at a time; `from`, `until`: the time that counts, in µs; `redisCpu`, in µs, and `redisWrites`: from its start on. */
+/**
+ * The figures of one round. `room`: how many may be inside at a time; `from`, `until`: the time
+ * that counts, in µs; `redisCpu`, in µs, and `redisWrites`: from its start on.
+ */
 export function loadFigures(
   reports: readonly Done[],
   load: Load,
@@ -37,7 +40,8 @@ export function loadFigures(
   );
   const waits = Float64Array.from(counted, ({ acquired, asked }) => (acquired - asked) / 1_000).sort();
   const { inside, overlaps } = referee(all, round.room, isWriter);
-  // Of an acquisition that was dropped nobody knows whether it was the one before; of many inside, which one has made room.
+  // Of an acquisition that was dropped nobody knows whether it was the one before; of many inside,
+  // which one has made room.
   const isPassedOn = round.room === 1 && weights.every((weight) => weight <= 1);
   const handoff = Float64Array.from(isPassedOn ? handoffs(all) : []).sort();
   const callers = load.tasks * reports.length;
@@ -86,7 +90,10 @@ export function loadFigures(
   };
 }
 
-/** ms of CPU time of a process until it reached this one of the MILESTONES, median of those that did; null: none did. */
+/**
+ * ms of CPU time of a process until it reached this one of the MILESTONES, median of those that
+ * did; null: none did.
+ */
 function cpuOfFirst(milestone: number, cold: readonly Done[]): number | null {
   const reached = cold.flatMap(({ cpuAt = [] }) => cpuAt.slice(milestone, milestone + 1));
   return reached.length === 0 ? null : median(reached) / 1_000;

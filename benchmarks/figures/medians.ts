@@ -1,7 +1,10 @@
 import type { Figures } from "./result.ts";
 import { median } from "./statistics.ts";
 
-/** Counts of what must not happen are added up over the rounds, of the most inside the greatest counts; all else is a median. */
+/**
+ * Counts of what must not happen are added up over the rounds, of the most inside the greatest
+ * counts; all else is a median.
+ */
 const ADDED = new Set(["overlaps", "timeouts", "errors", "lost"]);
 
 /** What stands for all rounds of a contender; null when there are none. */

@@ -27,7 +27,10 @@ export interface Entry {
   readonly id: string;
   readonly title: string;
   readonly waits: Waits;
-  /** Medians over the rounds, the greatest `inside`, sums of overlaps, timeouts, errors and losses; without `waits`. Null when every round failed. */
+  /**
+   * Medians over the rounds, the greatest `inside`, sums of overlaps, timeouts, errors and losses;
+   * without `waits`. Null when every round failed.
+   */
   readonly figures: Figures | null;
   /** The rounds themselves, in the order in which they ran. */
   readonly rounds: readonly Figures[];
@@ -42,7 +45,10 @@ export interface LoadFigures {
   readonly is: "load";
   /** Acquisitions of the process with the fewest, before those that count. */
   readonly warmUp: number;
-  /** CPU time in ms of a new process until it had made 1 000 and 2 000 acquisitions, its start left out; median of the processes. Null: none made so many. */
+  /**
+   * CPU time in ms of a new process until it had made 1 000 and 2 000 acquisitions, its start left
+   * out; median of the processes. Null: none made so many.
+   */
   readonly coldFirst1000: number | null;
   readonly coldFirst2000: number | null;
   /** The longest wait of new processes, from the first moment on. Null: nobody got the lock. */
@@ -58,13 +64,19 @@ export interface LoadFigures {
   readonly hold: number;
   /** Commands sent to Redis per acquisition; a script counts as one. */
   readonly calls: number | null;
-  /** Calls of write(2) per acquisition: of the clients, and of the server, whose replies and messages may share one. */
+  /**
+   * Calls of write(2) per acquisition: of the clients, and of the server, whose replies and
+   * messages may share one.
+   */
   readonly writes: number | null;
   readonly redisWrites: number;
   /** CPU time per acquisition in µs. */
   readonly redisCpu: number;
   readonly clientCpu: number;
-  /** Jain's index over the callers, median over the seconds: 1 = all got the same, 1/n = one got everything. */
+  /**
+   * Jain's index over the callers, median over the seconds: 1 = all got the same, 1/n = one got
+   * everything.
+   */
   readonly jain: number | null;
   /** The most callers that had one name at a time. */
   readonly inside: number;

@@ -1,11 +1,15 @@
-// A process that calls `once` every 10 ms: `node caller.js <url>`. It begins when it is told until when, and tells what ran.
+// A process that calls `once` every 10 ms: `node caller.js <url>`. It begins when it is told until
+// when, and tells what ran.
 import { setTimeout as delay } from "node:timers/promises";
 import { createLockClient } from "../../src/index.ts";
 import { connect } from "../contenders/connect.ts";
 import { micros } from "../workers/clock.ts";
 import { Troubles } from "../workers/troubles.ts";
 
-/** `ran`: when a run began, by the server's clock in ms, and when its body did, in µs of the clock of all processes. */
+/**
+ * `ran`: when a run began, by the server's clock in ms, and when its body did, in µs of the clock
+ * of all processes.
+ */
 export type Called =
   | { readonly is: "ready" }
   | { readonly is: "ran"; readonly begin: number; readonly at: number }

@@ -40,7 +40,10 @@ export class Processes<Message> {
     for (const child of this.#all) child.send(message);
   }
 
-  /** Waits until it is so; rejects after that many ms, or when a process dies by itself. It looks every few ms: none of what is measured waits for it. */
+  /**
+   * Waits until it is so; rejects after that many ms, or when a process dies by itself. It looks
+   * every few ms: none of what is measured waits for it.
+   */
   async until(what: string, isSo: () => boolean, within: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const so = new Promise<void>((resolve, reject) => {

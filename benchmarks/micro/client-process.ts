@@ -1,5 +1,6 @@
-// A program: callers of one process that take turns at one lock. Told by IPC how many acquisitions to make, it answers what they took.
-// Arguments: the URL of a Redis; the id of a contender; the file URL of another commit's Holdfast, or nothing.
+// A program: callers of one process that take turns at one lock. Told by IPC how many acquisitions
+// to make, it answers what they took. Arguments: the URL of a Redis; the id of a contender; the
+// file URL of another commit's Holdfast, or nothing.
 import { contenders } from "../contenders/all.ts";
 
 /** What some acquisitions took. Each message of the parent is their number; 0: the end. */
@@ -8,7 +9,10 @@ export interface Took {
   readonly user: number;
   /** Bytes by which the heap has grown: all that was allocated, as long as nothing is collected. */
   readonly bytes: number;
-  /** Acquisitions whose lock was lost: a process that valgrind executes may stand still for longer than a grant lasts. */
+  /**
+   * Acquisitions whose lock was lost: a process that valgrind executes may stand still for longer
+   * than a grant lasts.
+   */
   readonly lost: number;
 }
 

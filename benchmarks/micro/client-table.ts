@@ -10,8 +10,8 @@ const line = (head: string, cells: readonly string[]): void =>
   void process.stdout.write(`${head.padEnd(ROW)}${cells.map((cell) => cell.padStart(COLUMN)).join("")}\n`);
 
 /**
- * Prints what a client needs for a contended acquisition of `fairLock` and its release: Holdfast's, another commit's, and
- * that of the bare principle, one after the other in each round.
+ * Prints what a client needs for a contended acquisition of `fairLock` and its release: Holdfast's,
+ * another commit's, and that of the bare principle, one after the other in each round.
  */
 export async function printClientTable(other: OtherCommit | null): Promise<void> {
   const subjects: [title: string, subject: Subject][] = [

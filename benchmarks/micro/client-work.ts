@@ -27,9 +27,15 @@ export interface ClientMeter {
   measure(url: string, subject: Subject): Promise<ClientWork>;
 }
 
-/** Acquisitions of a new process that are measured, those that follow unmeasured, and those that are measured then. */
+/**
+ * Acquisitions of a new process that are measured, those that follow unmeasured, and those that are
+ * measured then.
+ */
 export const [COLD, BETWEEN, WARM] = [2_000, 8_000, 6_000];
-/** Whose bytes are counted: few enough for a young generation of so many MB, in which nothing is collected meanwhile. */
+/**
+ * Whose bytes are counted: few enough for a young generation of so many MB, in which nothing is
+ * collected meanwhile.
+ */
 const ALLOCATED = 2_000;
 const ROOM = 128;
 const ROOMY = ["--expose-gc", `--min-semi-space-size=${ROOM}`, `--max-semi-space-size=${ROOM}`];

@@ -49,8 +49,8 @@ export async function byPerf(pid: number, work: () => Promise<unknown>): Promise
 }
 
 /**
- * Counts what one process does by executing its instructions itself. Outside of measurements the process runs without
- * counting, five times slower than by itself; within, fifty times.
+ * Counts what one process does by executing its instructions itself. Outside of measurements the
+ * process runs without counting, five times slower than by itself; within, fifty times.
  */
 export class Callgrind {
   /** A folder of its own. */

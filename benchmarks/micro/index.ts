@@ -1,7 +1,8 @@
 /**
- * npm run bench:micro [-- --against <commit>] [--server] [--client]: what an acquisition needs of the server, and, unless
- * that alone is asked for, what it needs of the client, and what the client costs without a Redis. With `--client` only
- * what a contended one needs of the client, beside the bare principle of a hand-off.
+ * npm run bench:micro [-- --against <commit>] [--server] [--client]: what an acquisition needs of
+ * the server, and, unless that alone is asked for, what it needs of the client, and what the client
+ * costs without a Redis. With `--client` only what a contended one needs of the client, beside the
+ * bare principle of a hand-off.
  */
 import { parseArgs } from "node:util";
 import { findRedis } from "../../tools/redis/index.ts";
@@ -32,7 +33,10 @@ const NEEDS: Readonly<Record<keyof Needs, string>> = {
   look: "does anybody subscribe to the channels: ns of a call",
   lookBytes: "the same: bytes of a call",
 };
-/** What a call may pay for telemetry that nobody asked for, in ns and bytes: a promise. It costs a small part of that. */
+/**
+ * What a call may pay for telemetry that nobody asked for, in ns and bytes: a promise. It costs a
+ * small part of that.
+ */
 const LOOK_MAX = 50;
 const LOOK_BYTES_MAX = 1;
 

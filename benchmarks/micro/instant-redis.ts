@@ -8,8 +8,8 @@ import { handoffLua } from "../../src/redis/lua.generated.ts";
 type Args = readonly (string | number)[];
 
 /**
- * A Redis that costs nothing: it says yes at once, to one holder at a time. What remains is the client's own work. For
- * nothing else: the tests talk to a real one.
+ * A Redis that costs nothing: it says yes at once, to one holder at a time. What remains is the
+ * client's own work. For nothing else: the tests talk to a real one.
  */
 export function instantRedis(): RedisLike {
   const micros = (): number => Math.floor((performance.timeOrigin + performance.now()) * 1_000);

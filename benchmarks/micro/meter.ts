@@ -10,11 +10,17 @@ export interface Meter {
   /** What is counted and by what, in a line. */
   readonly about: string;
   readonly unit: "k" | "µs";
-  /** How many acquisitions are enough for one measurement, and how often it is repeated: the smallest counts. */
+  /**
+   * How many acquisitions are enough for one measurement, and how often it is repeated: the
+   * smallest counts.
+   */
   readonly size: number;
   readonly repeats: number;
   readonly url: string;
-  /** What the server needs for this work: thousands of user instructions, or µs of CPU time of its main thread. */
+  /**
+   * What the server needs for this work: thousands of user instructions, or µs of CPU time of its
+   * main thread.
+   */
   measure(work: () => Promise<void>): Promise<number>;
   stop(): Promise<void>;
 }
@@ -24,8 +30,9 @@ const QUIET = ["--hz", "1", "--dynamic-hz", "no"];
 const COUNTED = "k = 1 000 user instructions";
 
 /**
- * The best meter of this machine: perf, where the processor's counters can be read; else valgrind, which counts the same
- * instructions by executing them itself; else CPU time, which other processes disturb.
+ * The best meter of this machine: perf, where the processor's counters can be read; else valgrind,
+ * which counts the same instructions by executing them itself; else CPU time, which other processes
+ * disturb.
  */
 export async function launchMeter(): Promise<Meter> {
   const obstacle = whyNoPerf();

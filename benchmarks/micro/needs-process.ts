@@ -1,5 +1,6 @@
-// A program: what an acquisition and a waiter need of the client, as JSON. For node with the flags of needs.ts.
-// Arguments: the URL of a Redis; the file URL of another commit's Holdfast, or nothing for the present one.
+// A program: what an acquisition and a waiter need of the client, as JSON. For node with the flags
+// of needs.ts. Arguments: the URL of a Redis; the file URL of another commit's Holdfast, or nothing
+// for the present one.
 import { createHook } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,7 +18,10 @@ const PARKED = 5_000;
 const LOOK_EVERY = 500;
 const SAME = 0.001;
 const LONG = 600_000;
-/** Locks that are kept, so many asked for at a time, and ms until a client has dropped what it needs only for those that are used. */
+/**
+ * Locks that are kept, so many asked for at a time, and ms until a client has dropped what it needs
+ * only for those that are used.
+ */
 const KEPT = 1_000;
 const AT_ONCE = 100;
 const COLD = 600;

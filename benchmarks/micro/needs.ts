@@ -17,10 +17,16 @@ export interface Needs extends ProcessNeeds {
 
 /** What a process of its own finds out. */
 export interface ProcessNeeds {
-  /** Of a contended acquisition of `fairLock` and its release, the two awaits of the caller's loop included. */
+  /**
+   * Of a contended acquisition of `fairLock` and its release, the two awaits of the caller's loop
+   * included.
+   */
   readonly promises: number;
   readonly bytes: number;
-  /** Heap bytes of a caller that waits in `lock()`, without options, and with `wait` and a signal of its own. */
+  /**
+   * Heap bytes of a caller that waits in `lock()`, without options, and with `wait` and a signal of
+   * its own.
+   */
   readonly parked: number;
   readonly parkedWithSignal: number;
   readonly parkedFair: number;

@@ -41,7 +41,10 @@ const ROWS: readonly Row[] = [
 const line = (head: string, cells: readonly string[]): void =>
   void process.stdout.write(`${head.padEnd(ROW)}${cells.map((cell) => cell.padStart(COLUMN)).join("")}\n`);
 
-/** Prints what the server needs for an acquisition and its release, of Holdfast, another commit's Holdfast, and others, side by side. */
+/**
+ * Prints what the server needs for an acquisition and its release, of Holdfast, another commit's
+ * Holdfast, and others, side by side.
+ */
 export async function printServerTable(other: OtherCommit | null): Promise<void> {
   const players = findPlayers({ profile: null, other });
   const meter = await launchMeter();

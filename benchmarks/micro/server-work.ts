@@ -19,14 +19,21 @@ const WARM_UP = 200;
 /** Commands in a pipeline. */
 const PIPELINE = 200;
 const WITHIN = 60_000;
-/** The part by which a replay may differ from its recording in commands, which are also those of re-checks. */
+/**
+ * The part by which a replay may differ from its recording in commands, which are also those of
+ * re-checks.
+ */
 const ALIKE = 0.05;
-/** Holdfast's commands are refused some seconds after they were made: on a busy machine a replay may be too late. */
+/**
+ * Holdfast's commands are refused some seconds after they were made: on a busy machine a replay may
+ * be too late.
+ */
 const ATTEMPTS = 5;
 
 /**
- * Records what a contender sends, and sends it again in pipelines on one connection to an emptied server: what is counted is then
- * the work for these commands, and hardly anything of how they arrive.
+ * Records what a contender sends, and sends it again in pipelines on one connection to an emptied
+ * server: what is counted is then the work for these commands, and hardly anything of how they
+ * arrive.
  *
  * @param load its callers are those of one process
  * @throws Error when the commands do not do again what they did
@@ -35,7 +42,8 @@ export async function serverWork(meter: Meter, player: Player, load: Partial<Loa
   const redis = new Redis(meter.url);
   const subscriber = new Redis(meter.url);
   try {
-    // ioredis fails when it hears of a command together with the answer to MONITOR, so these have sent theirs.
+    // ioredis fails when it hears of a command together with the answer to MONITOR, so these have
+    // sent theirs.
     await Promise.all([redis.ping(), subscriber.ping()]);
     for (let attempt = 1; ; attempt++) {
       const { commands, channels, calls } = await record(redis, meter, player, load);

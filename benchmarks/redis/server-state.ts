@@ -22,7 +22,10 @@ export async function serverState(redis: Redis): Promise<ServerState> {
 /** ms between two looks, and for how long: the processes that had the other connections are gone. */
 const LOOK = { every: 10, within: 10_000 };
 
-/** Resolves when the server has closed the connections of those who ran before. @throws Error when it does not */
+/**
+ * Resolves when the server has closed the connections of those who ran before. @throws Error when
+ * it does not
+ */
 export async function alone(redis: Redis, signal: AbortSignal): Promise<void> {
   const until = performance.now() + LOOK.within;
   while (!/^connected_clients:1\r$/m.test(await redis.info("clients"))) {

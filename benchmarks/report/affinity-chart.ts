@@ -15,8 +15,9 @@ export interface Share {
 const PLOT = { height: 380, left: 72, right: 260, bottom: 62 };
 
 /**
- * Acquisitions per second as processes stay more with locks of their own, a line for each contender. The axis is logarithmic:
- * the last step is from one acquisition in ten that asks Redis to none.
+ * Acquisitions per second as processes stay more with locks of their own, a line for each
+ * contender. The axis is logarithmic: the last step is from one acquisition in ten that asks Redis
+ * to none.
  *
  * @param shares by ascending percent
  */

@@ -16,8 +16,9 @@ export interface Size {
 const PLOT = { height: 380, left: 64, right: 215, bottom: 62 };
 
 /**
- * Commands per acquisition as processes are added, a line for each contender. Both axes are logarithmic: what grows in
- * proportion to the processes rises steadily, and what does not depend on them is level.
+ * Commands per acquisition as processes are added, a line for each contender. Both axes are
+ * logarithmic: what grows in proportion to the processes rises steadily, and what does not depend
+ * on them is level.
  *
  * @param sizes by ascending number of processes
  */

@@ -2,7 +2,8 @@ import type { Waits } from "../contenders/contender.ts";
 import type { Entry, Machine, ScenarioResult } from "../figures/result.ts";
 import { isHoldfast, isWarm } from "./entries.ts";
 
-// What all charts share. They are shown at a width of 800 px, on white, in whatever sans-serif font the reader has.
+// What all charts share. They are shown at a width of 800 px, on white, in whatever sans-serif font
+// the reader has.
 
 export const WIDTH = 800;
 export const INK = "#212529";
@@ -87,7 +88,10 @@ export function machineLine(machine: Machine): string {
   return `${processor(machine)}, ${machine.cores} cores · ${software}${java}`;
 }
 
-/** A logarithmic axis that ends with the values. Its lines are at the powers of ten, and between them where there is room. */
+/**
+ * A logarithmic axis that ends with the values. Its lines are at the powers of ten, and between
+ * them where there is room.
+ */
 export function logAxis(values: readonly number[], unit: (value: number) => string) {
   const min = Math.min(...values) / 1.15;
   const max = Math.max(...values) * 1.15;
@@ -107,8 +111,8 @@ export function logAxis(values: readonly number[], unit: (value: number) => stri
 }
 
 /**
- * A line of a contender, in its colour, with a label at its end that is moved away from those of other lines; a halo keeps
- * it readable on top of them. `all`: the entries of the chart.
+ * A line of a contender, in its colour, with a label at its end that is moved away from those of
+ * other lines; a halo keeps it readable on top of them. `all`: the entries of the chart.
  */
 export function lineSeries(
   entry: Entry,

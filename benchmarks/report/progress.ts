@@ -14,8 +14,9 @@ const REDRAW_MS = 200;
 const ERASE = "\r\x1b[2K";
 
 /**
- * One line for the whole run, redrawn in place on a terminal; elsewhere, where nothing can be redrawn, a line for each
- * turn when it has ended. The line is redrawn by a timer too, so that a contender that hangs is seen to hang.
+ * One line for the whole run, redrawn in place on a terminal; elsewhere, where nothing can be
+ * redrawn, a line for each turn when it has ended. The line is redrawn by a timer too, so that a
+ * contender that hangs is seen to hang.
  *
  * Call {@link Progress.clear} before anything else is printed.
  */
@@ -63,7 +64,10 @@ export class Progress {
     print(`${heading(turn)}  ${outcome}  (${this.#clock(0)})`);
   }
 
-  /** Turns that will not take place after all, such as the other rounds of a contender that cannot be started. */
+  /**
+   * Turns that will not take place after all, such as the other rounds of a contender that cannot
+   * be started.
+   */
   skip(turns: number): void {
     this.#left -= turns;
   }

@@ -43,7 +43,10 @@ const GENERATED_ID = /\bzr\d+-/g;
 /** What a picture has no use for: hover styles, and what ECharts in a browser would need to take over. */
 const FOR_BROWSERS = /<style.*?<\/style>\s*| (?:class|pointer-events|ecmeta_\w+)="[^"]*"/gs;
 
-/** @param name made part of all ids, so that they are the same in the next run, and unique when charts share a page */
+/**
+ * @param name made part of all ids, so that they are the same in the next run, and unique when
+ *   charts share a page
+ */
 export function renderSvg(name: string, { height, option }: Chart): string {
   const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   try {

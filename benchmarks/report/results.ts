@@ -10,8 +10,8 @@ const DIGITS = 4;
 const NUMBERS_ON_LINES = /\[\n\s+[-+\d.e,\s]+?\n\s+\]/g;
 
 /**
- * Writes `<scenario>.json` into `dir`, which is made when missing. Repeated runs should differ in few characters: lists
- * of numbers stand on one line, and fractions have 4 significant digits.
+ * Writes `<scenario>.json` into `dir`, which is made when missing. Repeated runs should differ in
+ * few characters: lists of numbers stand on one line, and fractions have 4 significant digits.
  *
  * @returns the path of the file
  */
@@ -32,7 +32,10 @@ export async function saveTable(dir: string, table: object): Promise<void> {
   );
 }
 
-/** All that {@link saveScenario} has written into `dir`, by name; none when `dir` does not exist. @throws Error for a result of a busy machine */
+/**
+ * All that {@link saveScenario} has written into `dir`, by name; none when `dir` does not
+ * exist. @throws Error for a result of a busy machine
+ */
 export async function loadScenarios(dir: string): Promise<ScenarioResult[]> {
   const names = (await namesIn(dir)).filter((name) => name.endsWith(".json") && name !== TABLE).sort();
   return Promise.all(names.map((name) => loadScenario(join(dir, name))));
@@ -46,7 +49,10 @@ async function loadScenario(path: string): Promise<ScenarioResult> {
   return result;
 }
 
-/** Tells results from other files, not from those of another version: run all scenarios again after a change of types. */
+/**
+ * Tells results from other files, not from those of another version: run all scenarios again after
+ * a change of types.
+ */
 function isScenario(value: unknown): value is ScenarioResult {
   return typeof value === "object" && value !== null && "scenario" in value && "entries" in value;
 }

@@ -8,7 +8,10 @@ import { inMs, NONE } from "./numbers.ts";
 const TITLE = 30;
 const LONGEST = 140;
 
-/** A row for each contender, the best of each column in bold; below it a line of its processes when they were new, and what went wrong. */
+/**
+ * A row for each contender, the best of each column in bold; below it a line of its processes when
+ * they were new, and what went wrong.
+ */
 export function printScenario(result: ScenarioResult): void {
   const { scenario, about, rounds, seed, entries } = result;
   const stands = entries.some(({ figures }) => figures?.is === "still");
@@ -57,7 +60,10 @@ function coldLine(entry: Entry): string | null {
   return `new processes: CPU of one's first 1 000 ${ms(coldFirst1000)}, 2 000 ${ms(coldFirst2000)}; longest wait ${ms(coldWaitMax)}`;
 }
 
-/** Of those that are locks: the floor is none, nor is one whose holders overlapped. Null: there is nobody to beat. */
+/**
+ * Of those that are locks: the floor is none, nor is one whose holders overlapped. Null: there is
+ * nobody to beat.
+ */
 function bestOf({ value, best }: Column, entries: readonly Entry[]): number | null {
   const values = entries
     .filter(({ waits }) => waits !== "floor")

@@ -10,8 +10,8 @@ const FLOOR = 22;
 const AXIS_LABELS = 42;
 
 /**
- * Acquisitions per second, a bar for each contender, the fastest on top. The axis is linear: a bar on a logarithmic one
- * has a length without meaning. Dots are the rounds.
+ * Acquisitions per second, a bar for each contender, the fastest on top. The axis is linear: a bar
+ * on a logarithmic one has a length without meaning. Dots are the rounds.
  *
  * @param floor what no lock can exceed, as a dashed line
  */

@@ -18,9 +18,10 @@ interface Curve {
 }
 
 /**
- * How long acquisitions waited, a line for each contender: the quickest percent of them at the left, the slowest at the
- * right. A lock that is fair is level; one that lets callers overtake each other is steep, and steepest at the end: most
- * acquisitions are then those of callers who have just released it, and a few wait for all of them.
+ * How long acquisitions waited, a line for each contender: the quickest percent of them at the
+ * left, the slowest at the right. A lock that is fair is level; one that lets callers overtake each
+ * other is steep, and steepest at the end: most acquisitions are then those of callers who have
+ * just released it, and a few wait for all of them.
  *
  * @param ids those to show; more than ten can hardly be told apart
  */

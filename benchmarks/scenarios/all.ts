@@ -29,7 +29,10 @@ const LINGERING = ["lock", "lingering-lock", "redis-semaphore"];
 const RETAKING = [...SPINNING, "redlock4", "redlock", "redlock-universal", "redis-semaphore"];
 const HOPS = ["floor-hop", "floor-hop-and-ask", "principle"];
 
-/** One lock, P processes with T callers each. A caller that has released the lock asks for it again at once. */
+/**
+ * One lock, P processes with T callers each. A caller that has released the lock asks for it again
+ * at once.
+ */
 function hot(processes: number, tasks: number, contenders: readonly string[], hold = 0): Scenario {
   return {
     name: `hot-${processes}x${tasks}${hold > 0 ? `-hold-${hold}` : ""}`,
@@ -42,7 +45,10 @@ function hot(processes: number, tasks: number, contenders: readonly string[], ho
   };
 }
 
-/** The same as `hot`, with what it takes to give up a little fairness and crash recovery for the rate: `linger`. */
+/**
+ * The same as `hot`, with what it takes to give up a little fairness and crash recovery for the
+ * rate: `linger`.
+ */
 const lingeringHot = (processes: number, tasks: number): Scenario => ({
   ...hot(processes, tasks, ["lock", "fair-lock", "lingering-lock", ...RETAKING]),
   name: `lingering-${processes}x${tasks}`,

@@ -7,9 +7,15 @@ export interface Scenario {
   readonly about: string;
   readonly processes: number;
   readonly load: Load | Still;
-  /** ms that count, after a warm-up. Where each caller has so many acquisitions and no more: ms after which it must be over. */
+  /**
+   * ms that count, after a warm-up. Where each caller has so many acquisitions and no more: ms
+   * after which it must be over.
+   */
   readonly duration: number;
-  /** So many short rounds for each that was asked for. Where contenders are close, they must alternate faster than the machine's speed drifts. */
+  /**
+   * So many short rounds for each that was asked for. Where contenders are close, they must
+   * alternate faster than the machine's speed drifts.
+   */
   readonly slices: number;
   /** Ids from the registry. */
   readonly contenders: readonly string[];

@@ -12,7 +12,10 @@ export interface Row {
   readonly figures: readonly Figure[];
 }
 
-/** The rows, and how their figures are written. `isCompared`: with how many times the first library's figure it is. */
+/**
+ * The rows, and how their figures are written. `isCompared`: with how many times the first
+ * library's figure it is.
+ */
 const KINDS = {
   handOff: { about: "hand-off: unlock to the next holder, in another process", text: inMs, isCompared: true },
   turns: {

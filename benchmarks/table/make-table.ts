@@ -41,8 +41,8 @@ const librariesHere = (java: boolean): Library[] =>
   (Object.keys(TITLES) as Library[]).filter((library) => library !== "java-lock" || java);
 
 /**
- * Measures and prints the figures of the README's comparison: those scenarios, and what a holder and a caller are told when
- * something goes wrong. `dir`: where they are saved; null: nowhere.
+ * Measures and prints the figures of the README's comparison: those scenarios, and what a holder
+ * and a caller are told when something goes wrong. `dir`: where they are saved; null: nowhere.
  *
  * @returns false when Holdfast had trouble
  */

@@ -10,14 +10,20 @@ import { connect } from "../contenders/connect.ts";
 export interface Subject {
   /** Takes the lock with the library's plain call; resolves with its release. */
   lock(name: string): Promise<() => Promise<unknown>>;
-  /** Holds a lock with a lease of so many ms that the library renews. `lost` is called when it tells its caller of the loss. */
+  /**
+   * Holds a lock with a lease of so many ms that the library renews. `lost` is called when it tells
+   * its caller of the loss.
+   */
   hold(name: string, lease: number, lost: () => void): Promise<unknown>;
 }
 
 /** It has no default. */
 const REDLOCK_LEASE = 30_000;
 
-/** Resolves when the body of `using` runs. It never ends: what happens after the loss is not of interest here. */
+/**
+ * Resolves when the body of `using` runs. It never ends: what happens after the loss is not of
+ * interest here.
+ */
 function inside(
   using: (body: (signal?: AbortSignal) => Promise<void>) => Promise<unknown>,
   lost: () => void,

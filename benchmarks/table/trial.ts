@@ -1,5 +1,6 @@
-// A process that tries one thing with one library: `node trial.js blocked|outage <library> <url>`. It says "ready", begins
-// when it reads a line, and prints the ms that it has measured; nothing when that does not end.
+// A process that tries one thing with one library: `node trial.js blocked|outage <library> <url>`.
+// It says "ready", begins when it reads a line, and prints the ms that it has measured; nothing
+// when that does not end.
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { subjects } from "./subjects.ts";

@@ -16,8 +16,8 @@ export type Library = "lock" | "redlock4" | "redlock" | "redlock-universal" | "r
 export type Renewing = Exclude<Library, "java-lock" | "redlock4">;
 
 /**
- * ms from the end of a block of the event loop, which was longer than the lease, to the call that tells the holder. Null:
- * it was not told in 30 s.
+ * ms from the end of a block of the event loop, which was longer than the lease, to the call that
+ * tells the holder. Null: it was not told in 30 s.
  */
 export async function timeToLoss(library: Renewing, signal: AbortSignal): Promise<number | null> {
   const server = await launchServer();
@@ -33,8 +33,8 @@ export async function timeToLoss(library: Renewing, signal: AbortSignal): Promis
 }
 
 /**
- * ms from the call of lock() to its error, for all of them at once, when the server is gone (its port refuses), or hangs
- * (it accepts, and never answers). Null: no error in 30 s.
+ * ms from the call of lock() to its error, for all of them at once, when the server is gone (its
+ * port refuses), or hangs (it accepts, and never answers). Null: no error in 30 s.
  */
 export async function timesToError(
   libraries: readonly Library[],

@@ -1,4 +1,7 @@
-/** µs that `performance.now()` is behind the system's monotonic clock: of some readings the one that was disturbed least. */
+/**
+ * µs that `performance.now()` is behind the system's monotonic clock: of some readings the one that
+ * was disturbed least.
+ */
 const OFFSET = Array.from({ length: 50 }, () => {
   const before = process.hrtime.bigint();
   const now = performance.now();

@@ -5,8 +5,9 @@ const FIELDS = 5;
 const MOST = 2 ** 19;
 
 /**
- * What happened, five numbers for each acquisition, in one growing array: recording must cost next to nothing. Where there
- * are too many, half of them are dropped at random, and of later ones as many.
+ * What happened, five numbers for each acquisition, in one growing array: recording must cost next
+ * to nothing. Where there are too many, half of them are dropped at random, and of later ones as
+ * many.
  */
 export class Samples {
   /** Of all acquisitions, also those that were dropped. */

@@ -3,7 +3,10 @@ import { Socket } from "node:net";
 type Write = Parameters<NonNullable<Socket["_write"]>>;
 type Writev = Parameters<NonNullable<Socket["_writev"]>>;
 
-/** Counts what this process writes to sockets from now on: each is one write(2), or one writev(2) for what was corked. */
+/**
+ * Counts what this process writes to sockets from now on: each is one write(2), or one writev(2)
+ * for what was corked.
+ */
 export function countWrites(): () => number {
   let written = 0;
   const { _write, _writev } = Socket.prototype;

@@ -15,9 +15,9 @@ import { standStill } from "./still.ts";
 
 const PROGRESS_EVERY = 250;
 /**
- * V8 compiles what has run often. A service has run for hours; here 32 processes run each for seconds, and would be
- * measured in the interpreter: a hand-off of Holdfast took 1 214 µs of CPU time there, of the floor's token 507 µs;
- * with an earlier compiler 735 and 301.
+ * V8 compiles what has run often. A service has run for hours; here 32 processes run each for
+ * seconds, and would be measured in the interpreter: a hand-off of Holdfast took 1 214 µs of CPU
+ * time there, of the floor's token 507 µs; with an earlier compiler 735 and 301.
  */
 const COMPILE_EARLY = "--interrupt-budget=10000";
 
@@ -35,7 +35,8 @@ async function prepare(job: Job): Promise<(start: Start) => Promise<void>> {
   const commands = (): number | null => session.commands?.() ?? sent();
   return async ({ load, from, until, compileEarly }) => {
     if (compileEarly) setFlagsFromString(COMPILE_EARLY);
-    // RACE: a timer may ring before its time by a part of a millisecond, and what a caller gets before the start does not count.
+    // RACE: a timer may ring before its time by a part of a millisecond, and what a caller gets
+    // before the start does not count.
     for (let left = from - micros(); left > 0; left = from - micros()) await delay(Math.ceil(left / 1_000));
     if (load.is === "load") await runLoad({ session, job, load, until, commands });
     else {

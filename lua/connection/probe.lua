@@ -2,7 +2,8 @@
 --
 -- KEYS  none; in Cluster one of the channel's slot, which is not touched
 -- ARGV  1 channel   2 message
--- RETURNS the number of receivers, or the error that PUBLISH gave; 0 when nobody is counted before it is published, as
+-- RETURNS the number of receivers, or the error that PUBLISH gave; 0 when nobody is counted before
+-- it is published, as
 --         grants are
 -- INVARIANTS  Runs what the other scripts run, because an ACL or a proxy may treat it differently there.
 

@@ -11,27 +11,37 @@
 --       7 passes      for how many of them tokens are reserved; "": 0
 --       8 up to       so many units; "": as many as in 5
 --       9 entry       made once for this hold, see start; "": it tries, and does not queue
---       10 label      of the caller, with a space before it; "": none. With a + before that: its client may keep
---                     the hold with nobody inside, and is to be told when somebody waits for it
+--       10 label      of the caller, with a space before it; "": none. With a + before that: its
+--                     client may keep the hold with nobody inside, and is to be told when somebody
+--                     waits for it
 --       11 nonce      of a try that asks idle holders to give their holds up; left out: none
--- RETURNS now µs, as text                                       OWNER: this is the token, it has as many units as in 5, nobody
---                                                                stands in the queue, and its client is not told
---         { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = somebody stands in the queue; 1: its client is told
+-- RETURNS now µs, as text                                       OWNER: this is the token, it has as
+--                                                                many units as in 5, nobody stands
+--                                                                in the queue, and its client is
+--                                                                not told
+--         { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = somebody stands in the
+--                                                                queue; 1: its client is told
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
---         { HELD, now µs, ttl ms, place, more[, 2] }             2: some holders may have nobody inside; ttl: when the first place looks again, at the latest; place:
+--         { HELD, now µs, ttl ms, place, more[, 2] }             2: some holders may have nobody
+--                                                                inside; ttl: when the first place
+--                                                                looks again, at the latest; place:
 --                                                                0 = head, -1 = not queued
---         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and does not stand in the queue because of
---         { DIFFERS, now µs, permits, more }                     this command; permits: 0 = nobody has said a number
+--         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and does not stand
+--                                                                in the queue because of
+--         { DIFFERS, now µs, permits, more }                     this command; permits: 0 = nobody
+--                                                                has said a number
 --         more: 1 = there are more grants to be made than one script makes: advance
--- INVARIANTS  Nobody overtakes: what fits goes to those in the queue first. An end is only ever raised. Writes for the caller
---         itself start with one that a full Redis refuses, so that it fails with nothing done.
+-- INVARIANTS  Nobody overtakes: what fits goes to those in the queue first. An end is only ever
+--         raised. Writes for the caller itself start with one that a full Redis refuses, so that it
+--         fails with nothing done.
 -- MODEL  `run_` with QUEUE in proof/counted-server.pml
 
 -- @include start
 -- @include ../handoff/time-text
 local hold, mode, upTo, entry = ARGV[1], ARGV[4], ARGV[8] or "", ARGV[9] or ""
 
--- RACE: a copy of an acquire that the network kept would own or queue a hold with which no caller waits any more.
+-- RACE: a copy of an acquire that the network kept would own or queue a hold with which no caller
+-- waits any more.
 local isCommon = #text == 16 and #ARGV[3] == 16
 if isCommon and text > ARGV[3] or not isCommon and tonumber(text) > tonumber(ARGV[3]) then
   return { STALE, tonumber(text) }
@@ -65,7 +75,8 @@ if heads[1] and (goes or not isOther) then
 end
 local isFirst = not heads[1] or #out > 0 and call("ZCARD", queue) == #out
 if isOther then
-  -- A number from code is that of those that hold or wait. When the last of them was over, no caller is left that was told it.
+  -- A number from code is that of those that hold or wait. When the last of them was over, no
+  -- caller is left that was told it.
   if not isFirst or used > 0 or source == "s" or asks > number then
     commit(false)
     return { DIFFERS, now, isKnown and permits or 0, more }
@@ -107,7 +118,8 @@ if entry ~= "" and (not nonce or tells == "+") then
   elseif not call("ZSCORE", queue, entry) then
     return added
   end
-  -- A copy of the command that queued it finds it there, and leaves it where it is; also when Redis is full, and refuses it.
+  -- A copy of the command that queued it finds it there, and leaves it where it is; also when Redis
+  -- is full, and refuses it.
 end
 commit(false)
 -- @include held

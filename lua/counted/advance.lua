@@ -1,4 +1,5 @@
--- Gives what there is to those that wait: sent when a reply said that there are more grants to be made than one script makes.
+-- Gives what there is to those that wait: sent when a reply said that there are more grants to be
+-- made than one script makes.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  none

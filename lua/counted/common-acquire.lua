@@ -1,5 +1,6 @@
--- Included where nobody waits, and the hold is new: takes the units, where they fit and nothing is to be put right, and returns.
--- Else nothing was done. `books`: a text, or nothing where there is no hash. What is written is what commit writes.
+-- Included where nobody waits, and the hold is new: takes the units, where they fit and nothing is
+-- to be put right, and returns. Else nothing was done. `books`: a text, or nothing where there is
+-- no hash. What is written is what commit writes.
 local floor, units, permits, till
   = sub(text, 1, 13), ARGV[5], ARGV[6], format("%d", math.ceil(now / 1000) + ARGV[2])
 -- A server whose long numbers have 32 bits cannot write an end so: its text has other digits.

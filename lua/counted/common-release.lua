@@ -1,5 +1,6 @@
--- Included where a hold with the text `field` ends, and nobody waits: ends it where nothing is to be put right, and returns. Else
--- nothing was done. What is written is what endHold and commit write.
+-- Included where a hold with the text `field` ends, and nobody waits: ends it where nothing is to
+-- be put right, and returns. Else nothing was done. What is written is what endHold and commit
+-- write.
 local floor, units = sub(text, 1, 13), sub(field, 18, 24)
 -- @include plain
 -- RACE: what is over is not ended here, as in books.

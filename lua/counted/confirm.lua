@@ -1,4 +1,5 @@
--- Raises the end of a hold by a write in any case, so that a WAIT after it on the same connection has something to wait for.
+-- Raises the end of a hold by a write in any case, so that a WAIT after it on the same connection
+-- has something to wait for.
 --
 -- KEYS  hash
 -- ARGV  1 hold   2 ttl ms

@@ -1,5 +1,5 @@
--- The first acquire of a connection: looks before it whether the user may run all that the scripts run. A script that may not
--- run its second write would leave half of its work behind.
+-- The first acquire of a connection: looks before it whether the user may run all that the scripts
+-- run. A script that may not run its second write would leave half of its work behind.
 --
 -- KEYS  as acquire
 -- ARGV  as acquire, and behind these a channel such as grants are published to

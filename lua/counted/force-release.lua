@@ -1,4 +1,5 @@
--- Takes the units away from all holds, from all of one mode, from those with one token, or from one hold, tells their clients so, and gives them to those that wait.
+-- Takes the units away from all holds, from all of one mode, from those with one token, or from one
+-- hold, tells their clients so, and gives them to those that wait.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none

@@ -2,7 +2,8 @@
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
---       2 nonce: the clients that may have nobody inside are asked whether somebody is; left out: nobody is asked
+--       2 nonce: the clients that may have nobody inside are asked whether somebody is; left out:
+--         nobody is asked
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
 --           { hold[+][ label], mode, units, token, remaining ms ... },
 --           { hold[ label], mode, units, up to, ticket ... in order }, stamp }

@@ -3,8 +3,8 @@
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
 -- RETURNS { RELEASED, more } when it had units, else { GONE, more }
--- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again. Those behind a place that is given
---         up may fit, and are given theirs.
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again. Those
+--         behind a place that is given up may fit, and are given theirs.
 -- MODEL  `run_` with LEAVE in proof/counted-server.pml
 
 -- @include start

@@ -5,8 +5,8 @@
 -- RETURNS RELEASED                    nobody waits
 --         { RELEASED, more }          more: as in acquire
 --         { GONE, last token of the clock, more }
--- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one that a full Redis does not
---         refuse.
+-- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one
+--         that a full Redis does not refuse.
 -- MODEL  `run_` with RELEASE in proof/counted-server.pml
 
 -- @include start

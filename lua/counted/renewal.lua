@@ -5,7 +5,8 @@ local time = call("TIME")
 local ms, NEVER = math.ceil(time[1] * 1000 + time[2] / 1000), 9999999999999
 
 local function renewal(hash, hold, ttl, always)
-  -- A key of another type is somebody else's doing; it must not cost the other holds of this call their renewal.
+  -- A key of another type is somebody else's doing; it must not cost the other holds of this call
+  -- their renewal.
   local field = redis.pcall("HGET", hash, hold)
   if type(field) == "table" then
     return TAKEN, 0

@@ -1,5 +1,5 @@
--- Included by shared where somebody waits. A function costs 0.06 µs and more in each run that makes it, so these are made only
--- then.
+-- Included by shared where somebody waits. A function costs 0.06 µs and more in each run that makes
+-- it, so these are made only then.
 
 -- @include entry
 -- @include ../liveness
@@ -24,9 +24,10 @@ end
 -- How many entries are looked at together, behind the first.
 local BLOCK = 32
 
--- The run at the head of the queue: gives to those that stand there, in order, until one does not fit. So nobody overtakes. A
--- dead head goes also where it would not fit, because it would block those that do; so does one that cannot be read. `me`: the
--- caller's own hold, which gets `lease` ms; the run goes on behind it. Returns its token and units when it was given any.
+-- The run at the head of the queue: gives to those that stand there, in order, until one does not
+-- fit. So nobody overtakes. A dead head goes also where it would not fit, because it would block
+-- those that do; so does one that cannot be read. `me`: the caller's own hold, which gets `lease`
+-- ms; the run goes on behind it. Returns its token and units when it was given any.
 advance = function(me, lease)
   local entries, place, length, myToken, myUnits = heads, 0, 1, nil, nil
   while entries[1] do

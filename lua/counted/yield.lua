@@ -1,13 +1,16 @@
--- Ends a hold, or leaves it fewer units, for those that wait, and queues a new hold of the same client behind them, in one
--- command.
+-- Ends a hold, or leaves it fewer units, for those that wait, and queues a new hold of the same
+-- client behind them, in one command.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 old hold   2 units that stay with it   3 its token now   (as in release)
 --       4 new hold   5 lease ms   6 entry   (as in acquire)
--- RETURNS { OWNER … }, { MINE … }, { HELD … } or { DIFFERS … } for the new hold, as acquire; the old one ended, or shrank
---         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as release; nothing was queued
--- INVARIANTS  A copy that comes late finds that the old hold has ended or shrunk, and queues nothing. The new hold is queued
---         before anybody is granted, so nothing but the queue says which hold is next.
+-- RETURNS { OWNER … }, { MINE … }, { HELD … } or { DIFFERS … } for the new hold, as acquire; the
+-- old one ended, or shrank
+--         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as
+--         release; nothing was queued
+-- INVARIANTS  A copy that comes late finds that the old hold has ended or shrunk, and queues
+--         nothing. The new hold is queued before anybody is granted, so nothing but the queue says
+--         which hold is next.
 -- MODEL  `run_` with YIELD in proof/counted-server.pml
 
 -- @include start

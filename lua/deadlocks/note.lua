@@ -1,14 +1,18 @@
--- Leaves a note of a caller that waits while its scope holds locks, or takes it away; and follows from note to note which
--- callers are in its way. All of that is true at one moment, because a script is.
+-- Leaves a note of a caller that waits while its scope holds locks, or takes it away; and follows
+-- from note to note which callers are in its way. All of that is true at one moment, because a
+-- script is.
 --
--- KEYS  waits       a sorted set with one score: "<ref> <end ms> <id> <note>", in the order of the refs, which stand for locks
+-- KEYS  waits       a sorted set with one score: "<ref> <end ms> <id> <note>", in the order of the
+--                   refs, which stand for locks
 -- ARGV  1 id        of the wait
 --       2 for ms    so long the note counts; 0: it is taken away, and nothing is followed
 --       3 note      its first word has the refs that are waited for, with commas
 --       4 how many of the next are held by the scope
 --       5 … refs    of what the scope holds; then those under which an older note of this wait may stand
--- RETURNS { now µs, "<id> <note>" … }  of the callers that hold what this one waits for, that hold what those wait for, and so on
--- INVARIANTS  Looks at 64 refs and 16 notes of each at the most. A late copy leaves a note that ends by itself.
+-- RETURNS { now µs, "<id> <note>" … }  of the callers that hold what this one waits for, that hold
+--                                      what those wait for, and so on
+-- INVARIANTS  Looks at 64 refs and 16 notes of each at the most. A late copy leaves a note that
+--         ends by itself.
 
 local call, sub, match = redis.call, string.sub, string.match
 -- @include ../handoff/time

@@ -2,7 +2,8 @@
 --
 -- KEYS  lock, leader
 -- ARGV  none
--- RETURNS { token, ttl ms, number, "<client id> <value>", label }   number 0: the leader has not proclaimed itself yet
+-- RETURNS { token, ttl ms, number, "<client id> <value>", label }   number 0: the leader has not
+--                                                                   proclaimed itself yet
 --         { "0", 0, 0, "", "" }                                     nobody leads
 -- INVARIANTS  Changes nothing. What was proclaimed counts only while its term lasts.
 

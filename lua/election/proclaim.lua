@@ -3,8 +3,10 @@
 -- KEYS  lock, leader
 -- ARGV  1 hold   2 number of the proclamation, counted from 1 in each term   3 client id   4 value
 --       5 ttl ms: twice the lease   6 channel of the observers
--- RETURNS OWNER; MINE: this one or a later one stands; GONE or TAKEN: the term is over. Only OWNER has changed anything
--- INVARIANTS  A late copy never undoes a later proclamation. The message only says that something has changed.
+-- RETURNS OWNER; MINE: this one or a later one stands; GONE or TAKEN: the term is over. Only OWNER
+-- has changed anything
+-- INVARIANTS  A late copy never undoes a later proclamation. The message only says that something
+--         has changed.
 
 -- @include start
 if not value then

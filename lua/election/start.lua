@@ -1,8 +1,10 @@
--- Included first by the scripts of elections. The term of a leader is a hold of the lock, which is handed off as every other.
+-- Included first by the scripts of elections. The term of a leader is a hold of the lock, which is
+-- handed off as every other.
 --
 -- lock     as in the hand-off: token at 4, hold at 38
--- leader   string: "1 <token> <number> <client id> <value>": token of the term at 3, 16 digits; number of the proclamation at
---          20, 8 digits; then the leader. It may outlive its term: it counts only while its token is the lock's
+-- leader   string: "1 <token> <number> <client id> <value>": token of the term at 3, 16 digits;
+--          number of the proclamation at 20, 8 digits; then the leader. It may outlive its term: it
+--          counts only while its token is the lock's
 local call, sub = redis.call, string.sub
 local lock, leader = KEYS[1], KEYS[2]
 local value = call("GET", lock)

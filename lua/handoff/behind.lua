@@ -1,12 +1,13 @@
--- Included behind the ZADD of a new entry with `text` as its ticket. `count`: how many stand in the queue now.
+-- Included behind the ZADD of a new entry with `text` as its ticket. `count`: how many stand in the
+-- queue now.
 local count = call("ZCARD", queue)
 if count == 1 then
   -- The key is new, and has no TTL yet.
   call("PEXPIRE", queue, "QUEUE_TTL")
 else
-  -- Only the newest entry may be at the end: when the server's clock went back, or a server that is behind has taken over, earlier
-  -- waiters still stand before later ones. Else newcomers would pass them for all of that time, and a yield would give the lock back
-  -- to itself.
+  -- Only the newest entry may be at the end: when the server's clock went back, or a server that is
+  -- behind has taken over, earlier waiters still stand before later ones. Else newcomers would pass
+  -- them for all of that time, and a yield would give the lock back to itself.
   if call("ZREVRANK", queue, entry) ~= 0 then
     call("ZADD", queue, call("ZRANGE", queue, -1, -1, "WITHSCORES")[2] + 1, entry)
   end
@@ -15,9 +16,9 @@ else
     call("PEXPIRE", queue, "QUEUE_TTL")
   end
 end
--- RACE: a client that queues unheard has lost its subscription, and a re-check may have said before that its receivers count.
--- That would make the entry dead at every release, for as long as it stands. Taken back, it still keeps the client's other
--- entries.
+-- RACE: a client that queues unheard has lost its subscription, and a re-check may have said before
+-- that its receivers count. That would make the entry dead at every release, for as long as it
+-- stands. Taken back, it still keeps the client's other entries.
 if string.byte(entry) == 48 then
   local channel = sub(hold, 1, (string.find(hold, " ", 1, true) or 0) - 23)
   local till = redis.pcall("ZSCORE", clients, "1" .. channel)

@@ -1,4 +1,5 @@
--- The first command of a new connection, where that is a re-check: looks at the rights before it, as first-acquire does.
+-- The first command of a new connection, where that is a re-check: looks at the rights before it,
+-- as first-acquire does.
 --
 -- KEYS  as recheck
 -- ARGV  as recheck, and behind these a channel such as grants are published to

@@ -1,5 +1,6 @@
--- Included where a hold may get the lock: when that is free it goes to the first live waiter, which may be this hold, and to this
--- hold when nobody waits. Returns then. `told`: the digit that it gets. `left`: the TTL of the waiter that got it instead; nothing when the lock was not free.
+-- Included where a hold may get the lock: when that is free it goes to the first live waiter, which
+-- may be this hold, and to this hold when nobody waits. Returns then. `told`: the digit that it
+-- gets. `left`: the TTL of the waiter that got it instead; nothing when the lock was not free.
 local left
 if not value then
   -- @include shared

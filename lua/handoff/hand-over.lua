@@ -1,7 +1,7 @@
--- Included by release: the common way to hand over, which returns. `first` was popped: its time is not over, somebody is
--- subscribed to its channel, whatever that proves, and the clock has a token. All of it is judged
--- as in shared, which goes on with the same `first` where one of these is not so. That something is subscribed is asked
--- before anything is written.
+-- Included by release: the common way to hand over, which returns. `first` was popped: its time is
+-- not over, somebody is subscribed to its channel, whatever that proves, and the clock has a token.
+-- All of it is judged as in shared, which goes on with the same `first` where one of these is not
+-- so. That something is subscribed is asked before anything is written.
 local ttl, passes, at = string.match(first[1], "^[01] ([1-9]%d*) (%d+) ()")
 -- A pattern that also goes through the hold would cost half as much again.
 local written = at and sub(first[1], at) or ""

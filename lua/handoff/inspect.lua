@@ -2,8 +2,10 @@
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 how many waiters at the most
---       2 "?" and a nonce: a holder that may have nobody inside is asked whether that is so; left out: nobody is asked
--- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then of each that waits, in order: hold[ label], ticket }
+--       2 "?" and a nonce: a holder that may have nobody inside is asked whether that is so; left
+--         out: nobody is asked
+-- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then of each that waits, in
+-- order: hold[ label], ticket }
 -- INVARIANTS  Changes nothing.
 
 -- @include start

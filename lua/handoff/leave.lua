@@ -1,4 +1,5 @@
--- Takes a hold out of everything: out of the queue, and when it has become the owner meanwhile, out of the lock.
+-- Takes a hold out of everything: out of the queue, and when it has become the owner meanwhile, out
+-- of the lock.
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold, without its label, which a grant that nobody expects does not tell

@@ -1,5 +1,6 @@
--- Included where the hold owns the lock already: a copy of a command that was executed, or a re-check that comes before the
--- message. A TTL is only ever raised; what the holder is told is as it was, because a hold that was granted since is not told.
+-- Included where the hold owns the lock already: a copy of a command that was executed, or a
+-- re-check that comes before the message. A TTL is only ever raised; what the holder is told is as
+-- it was, because a hold that was granted since is not told.
 local left = call("PTTL", lock)
 if left < tonumber(lease) then
   call("PEXPIRE", lock, lease)

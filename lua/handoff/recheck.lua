@@ -7,9 +7,10 @@
 --       7 told         the digit that the lock gets, when it was free and the hold is the owner now
 -- RETURNS as acquire, without STALE and BLOCKED
 --         { GONE, now µs }   neither queued nor the owner; nothing was done
--- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile; queueing it once more would let
---         an old grant message count for a new entry, with a token below the previous holder's: the client goes on with
---         a new hold. A holder that is told is told from every place: the first one may have crashed, or its recall is lost.
+-- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile;
+--         queueing it once more would let an old grant message count for a new entry, with a token
+--         below the previous holder's: the client goes on with a new hold. A holder that is told is
+--         told from every place: the first one may have crashed, or its recall is lost.
 -- MODEL  `recheck` in proof/server.pml
 
 -- @include start

@@ -3,9 +3,9 @@
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue, clients
 -- ARGV  for each hold: hold, its token
 -- RETURNS { last token of the clock, then for each hold: RELEASED, GONE or TAKEN }, as release
--- INVARIANTS  A second copy answers what the first did (RELEASED) where the lock was handed over; it never touches a later
---         hold. An error comes of the first write, with nothing done, or of a queue of another type: then
---         the holds before it have ended whole.
+-- INVARIANTS  A second copy answers what the first did (RELEASED) where the lock was handed over;
+--         it never touches a later hold. An error comes of the first write, with nothing done, or
+--         of a queue of another type: then the holds before it have ended whole.
 -- MODEL  `release` in proof/server.pml
 
 -- @include start

@@ -9,7 +9,8 @@
 local answers = {}
 for i, lock in ipairs(KEYS) do
   local hold, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  -- A key of another type is somebody else's doing; it must not cost the other locks of this call their renewal.
+  -- A key of another type is somebody else's doing; it must not cost the other locks of this call
+  -- their renewal.
   local value = redis.pcall("GET", lock)
   local answer, left = TAKEN, 0
   if type(value) == "string" and string.sub(value, 38) == hold then

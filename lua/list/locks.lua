@@ -1,10 +1,12 @@
--- Shows the holders and the waiters of several locks or elections, for `locks.list()`: of as many as are looked at in a short time.
+-- Shows the holders and the waiters of several locks or elections, for `locks.list()`: of as many
+-- as are looked at in a short time.
 --
 -- KEYS  of each lock: lock, queue
 -- ARGV  1 how many waiters of each at the most
--- RETURNS { now µs, then of each lock, in order: { hold[ label] or "", token, remaining ms, told, then of each that waits, in order:
---         hold[ label], ticket }, or {} where the keys have something else }. The last one is the one behind which 1 000 waiters
---         were read: the caller asks for the others.
+-- RETURNS { now µs, then of each lock, in order: { hold[ label] or "", token, remaining ms, told,
+-- then of each that waits, in order:
+--         hold[ label], ticket }, or {} where the keys have something else }. The last one is the
+--         one behind which 1 000 waiters were read: the caller asks for the others.
 -- INVARIANTS  Changes nothing. Nothing in one key hides the other locks.
 
 local call, pcall, sub = redis.call, redis.pcall, string.sub

@@ -11,8 +11,9 @@
 --         { HELD, now µs, ttl ms }             another one runs
 --         { GONE, now µs, ms left }            it was done; the turn ends in so many ms
 --         { STALE, now µs }                    nothing was done
--- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for. Where the clock
---             was stepped back, an interval counts from the first of these commands after the step.
+-- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for.
+--             Where the clock was stepped back, an interval counts from the first of these commands
+--             after the step.
 
 -- @include start
 -- @include ../handoff/time
@@ -29,8 +30,9 @@ elseif isMine then
   return { MINE, now, begin, left }
 elseif value then
   local left = call("PTTL", turn)
-  -- RACE: the server's clock was stepped back after this turn began, and Redis ends the key by that clock: without a new end the
-  -- job would not run for the whole step. Slots: until the end of the next one, so that a small step runs nothing twice in a slot.
+  -- RACE: the server's clock was stepped back after this turn began, and Redis ends the key by that
+  -- clock: without a new end the job would not run for the whole step. Slots: until the end of the
+  -- next one, so that a small step runs nothing twice in a slot.
   if not isRunning and tonumber(begin) > now then
     local most = ARGV[4] == "1" and untilEnd(now, now, every, true) + every or every
     if left > most then

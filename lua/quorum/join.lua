@@ -1,4 +1,5 @@
--- One more node for a quorum lock that a majority has granted already: one that did not vote for it, or lost it since then.
+-- One more node for a quorum lock that a majority has granted already: one that did not vote for
+-- it, or lost it since then.
 --
 -- KEYS  lock, clock
 -- ARGV  1 hold   2 ttl ms: what is left of the lease   3 token   4 the last token of its passes
@@ -6,9 +7,10 @@
 -- RETURNS { "owner", now µs, token }
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
--- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is written first: where that
---         is refused, nothing was done (R5). Never shortens a TTL (R2). Where the key is gone another client may have had
---         the lock since, so the caller does not count this node before the others have confirmed the hold: see `Footprint`.
+-- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is
+--         written first: where that is refused, nothing was done (R5). Never shortens a TTL (R2).
+--         Where the key is gone another client may have had the lock since, so the caller does not
+--         count this node before the others have confirmed the hold: see `Footprint`.
 
 local lockKey, clockKey, hold, ttl, notAfter = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 local time = redis.call("TIME")

@@ -9,10 +9,11 @@
 --         { MINE, now µs, token, ttl ms }                       it was the owner already
 --         { HELD, now µs, holder's ttl ms (-1: none), -1, the holder }
 --         { STALE, now µs }
--- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not incremented, so that a
---         command sent twice by a reconnect does not count as a re-entry (an owner id is used for one acquisition);
---         it takes no second token either; and a TTL is never shortened. The first write is one that a full Redis
---         refuses, so that it fails with nothing done but, where Redis is not full, a token that nobody has.
+-- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not
+--         incremented, so that a command sent twice by a reconnect does not count as a re-entry (an
+--         owner id is used for one acquisition); it takes no second token either; and a TTL is
+--         never shortened. The first write is one that a full Redis refuses, so that it fails with
+--         nothing done but, where Redis is not full, a token that nobody has.
 
 -- @include ../rights
 
@@ -44,7 +45,8 @@ if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
   return { HELD, nowMicros, redis.call("PTTL", KEYS[1]), -1, redis.call("HKEYS", KEYS[1])[1] }
 end
 
--- While our field is there nobody else takes a token, so the last one is ours; unless somebody has deleted the counter.
+-- While our field is there nobody else takes a token, so the last one is ours; unless somebody has
+-- deleted the counter.
 local token = 0
 if tokenKey then
   token = tonumber(mine and redis.call("GET", tokenKey) or redis.call("INCR", tokenKey)) or 0

@@ -1,5 +1,5 @@
--- Raises the TTL of an RLock by a write in any case, so that a WAIT after it on the same connection has something to
--- wait for.
+-- Raises the TTL of an RLock by a write in any case, so that a WAIT after it on the same connection
+-- has something to wait for.
 --
 -- KEYS  lock
 -- ARGV  1 owner   2 ttl ms

@@ -3,8 +3,8 @@
 -- KEYS  1 the lock   2 the unlock latch of this request
 -- ARGV  1 owner   2 release channel   3 ms that the latch lives
 -- RETURNS RELEASED, GONE or TAKEN
--- INVARIANTS  The latch makes a second copy of the command answer what the first one did. DEL comes first and is not
---         refused by a full Redis; PUBLISH comes last and cannot undo it.
+-- INVARIANTS  The latch makes a second copy of the command answer what the first one did. DEL comes
+--         first and is not refused by a full Redis; PUBLISH comes last and cannot undo it.
 
 if redis.call("EXISTS", KEYS[2]) == 1 then
   return RELEASED

@@ -7,13 +7,15 @@
 --         { MINE, now µs, 0, ttl ms }                           it was the owner already
 --         { HELD, now µs, holder's ttl ms (-1: none), -1 }
 --         { STALE, now µs }
--- INVARIANTS  Another library's lock and this one exclude each other: the key is free or somebody's. "Mine already" raises
---         the TTL to the full lease and never shortens it (R2). A held lock is only read, so it is seen to be held also
---         when Redis refuses writes. A key of another type ends the script with WRONGTYPE before anything was written.
+-- INVARIANTS  Another library's lock and this one exclude each other: the key is free or
+--         somebody's. "Mine already" raises the TTL to the full lease and never shortens it (R2). A
+--         held lock is only read, so it is seen to be held also when Redis refuses writes. A key of
+--         another type ends the script with WRONGTYPE before anything was written.
 
 -- @include ../rights
 
--- A user that may take a lock, but may not release or renew it, must not take it: the lock would stay until its TTL.
+-- A user that may take a lock, but may not release or renew it, must not take it: the lock would
+-- stay until its TTL.
 local missing = ARGV[4] == "1" and missingRight({
   { "TIME" }, { "GET", KEYS[1] }, { "SET", KEYS[1], "" }, { "DEL", KEYS[1] }, { "PTTL", KEYS[1] },
   { "PEXPIRE", KEYS[1], 1 },
@@ -37,8 +39,9 @@ local left = redis.call("PTTL", KEYS[1])
 if holder ~= owner then
   return { HELD, nowMicros, left, -1 }
 end
--- RACE: ioredis sends a command again when the connection broke before its reply. The second copy finds the key of the
--- first one, and must know it as its own: else the caller would wait for itself.
+-- RACE: ioredis sends a command again when the connection broke before its reply. The second copy
+-- finds the key of the first one, and must know it as its own: else the caller would wait for
+-- itself.
 if left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)
   left = lease

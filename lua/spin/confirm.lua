@@ -1,5 +1,5 @@
--- Raises the TTL of a hold by a write in any case, so that a WAIT after it on the same connection has something to wait
--- for.
+-- Raises the TTL of a hold by a write in any case, so that a WAIT after it on the same connection
+-- has something to wait for.
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner   2 ttl ms

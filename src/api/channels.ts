@@ -1,5 +1,5 @@
-// What is told to whatever observes this process (`node:diagnostics_channel`), of all clients: docs/events.md. A channel without
-// subscribers costs one look at a constant.
+// What is told to whatever observes this process (`node:diagnostics_channel`), of all clients:
+// docs/events.md. A channel without subscribers costs one look at a constant.
 import { channel, tracingChannel } from "node:diagnostics_channel";
 
 /** From the call to the lock, or to what came of it. */

@@ -17,9 +17,10 @@ export interface CommonClient {
   readonly id: string;
 
   /**
-   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count, also
-   * while another call of the scope is still waiting for that lock. Leases that are still held when the scope ends are taken
-   * from their callers (LockLostError, reason "scope") and reported as an `error` event; other users of the same hold keep it.
+   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds
+   * re-enter it by count, also while another call of the scope is still waiting for that lock.
+   * Leases that are still held when the scope ends are taken from their callers (LockLostError,
+   * reason "scope") and reported as an `error` event; other users of the same hold keep it.
    *
    * @throws TypeError when `body` is no function.
    * @example
@@ -31,9 +32,10 @@ export interface CommonClient {
   scope<T>(body: () => T | PromiseLike<T>): Promise<T>;
 
   /**
-   * Runs a function outside of every scope of this client, and returns what it returns. What it starts is outside as well:
-   * use it in a body, or in a scope, to start work that is not part of it, such as a loop that serves other callers' jobs.
-   * Other `AsyncLocalStorage` stores stay as they are.
+   * Runs a function outside of every scope of this client, and returns what it returns. What it
+   * starts is outside as well: use it in a body, or in a scope, to start work that is not part of
+   * it, such as a loop that serves other callers' jobs. Other `AsyncLocalStorage` stores stay as
+   * they are.
    *
    * @throws TypeError when `body` is no function; what `body` throws.
    * @example
@@ -72,9 +74,10 @@ export interface CommonClient {
   off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
   /**
-   * For a readiness probe: is everything there that locks need? Looks at each server (version, eviction policy, clock, role,
-   * replicas), takes and gives back a lock of its own name, and publishes a message that it must hear. Never rejects for
-   * what it finds. It needs no further rights than `lock`; what the user may not ask is `unknown`.
+   * For a readiness probe: is everything there that locks need? Looks at each server (version,
+   * eviction policy, clock, role, replicas), takes and gives back a lock of its own name, and
+   * publishes a message that it must hear. Never rejects for what it finds. It needs no further
+   * rights than `lock`; what the user may not ask is `unknown`.
    *
    * @param options.timeout ms that all of it may take. Default: 2 000.
    * @param options.replicas how many replicas each server must have. Default: the client's `replicas`.
@@ -86,11 +89,12 @@ export interface CommonClient {
   check(options?: CheckOptions): Promise<Check>;
 
   /**
-   * Ends the client. From now on new acquisitions, and callers that wait, are rejected with ClientClosedError. Holders get
-   * `grace` ms (default 5 000) to unlock; then their leases are lost (reason "closed") and released, and an `error` event
-   * `LOCK_LEFT_BEHIND` names them (not with `grace: 0`). It takes no longer than what is held or unanswered: without a
-   * connection and without a lease it ends at once. Redis gets min(`grace`, `replyTimeout`) to answer, once for everything.
-   * It closes only connections that this client opened: quit your own afterwards.
+   * Ends the client. From now on new acquisitions, and callers that wait, are rejected with
+   * ClientClosedError. Holders get `grace` ms (default 5 000) to unlock; then their leases are lost
+   * (reason "closed") and released, and an `error` event `LOCK_LEFT_BEHIND` names them (not with
+   * `grace: 0`). It takes no longer than what is held or unanswered: without a connection and
+   * without a lease it ends at once. Redis gets min(`grace`, `replyTimeout`) to answer, once for
+   * everything. It closes only connections that this client opened: quit your own afterwards.
    *
    * @throws TypeError or RangeError for bad options.
    * @example
@@ -103,11 +107,14 @@ export interface CommonClient {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What a client's callers wait for now, and what became of the locks that it has kept (`linger`), from its beginning on. */
+/**
+ * What a client's callers wait for now, and what became of the locks that it has kept (`linger`),
+ * from its beginning on.
+ */
 export interface LockStats {
   /**
-   * How many callers of this client wait at this moment, for whatever lock, permit or election. To the others they are one waiting
-   * process for each lock.
+   * How many callers of this client wait at this moment, for whatever lock, permit or election. To
+   * the others they are one waiting process for each lock.
    */
   readonly waiting: number;
   /** How many locks it keeps at this moment, with nobody inside. */
@@ -123,8 +130,9 @@ export interface LockStats {
 }
 
 /**
- * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine. It is an
- * interface, so a test of your application can have a client of its own that implements what the application calls.
+ * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and
+ * more are fine. It is an interface, so a test of your application can have a client of its own
+ * that implements what the application calls.
  *
  * @example
  * const locks = createLockClient(new Redis());
@@ -133,11 +141,12 @@ export interface LockStats {
  */
 export interface LockClient extends CommonClient {
   /**
-   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind, beside the readers of a
-   * read-write lock, that can stay with its process when it is unlocked.
+   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind,
+   * beside the readers of a read-write lock, that can stay with its process when it is unlocked.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.linger ms that it may stay with this process when it is unlocked by way of this object; 0: never.
+   * @param options.linger ms that it may stay with this process when it is unlocked by way of this
+   *   object; 0: never.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const own = locks.lock("customer:42", { linger: 1_000 }); // this process serves customer 42
@@ -145,8 +154,9 @@ export interface LockClient extends CommonClient {
   lock(name: string, options?: LingerOptions): Lock;
 
   /**
-   * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. It is
-   * never passed on inside a process, nor kept there, so it takes no other option than `reentrant`.
+   * The same lock, first come first served over all processes (reconnects apart). Shares its keys
+   * with `lock(name)`. It is never passed on inside a process, nor kept there, so it takes no other
+   * option than `reentrant`.
    *
    * @throws TypeError or RangeError for a bad name; TypeError for other options.
    * @example
@@ -155,13 +165,15 @@ export interface LockClient extends CommonClient {
   fairLock(name: string, options?: ReentranceOptions): Lock;
 
   /**
-   * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. The order is
-   * that of processes, and inside a process that of callers. Its keys are its own, so a lock of the same name is another thing.
+   * At most so many at a time, over all processes: first come, first served, each holder with a
+   * lease of its own. The order is that of processes, and inside a process that of callers. Its
+   * keys are its own, so a lock of the same name is another thing.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a
-   *   number. Left out: what others have said.
-   * @param options.fair, options.localHandoffs as of `readWriteLock`: the order of callers, and passes inside a process.
+   * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same,
+   *   until `setPermits()` has said a number. Left out: what others have said.
+   * @param options.fair, options.localHandoffs as of `readWriteLock`: the order of callers, and
+   *   passes inside a process.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const slots = locks.semaphore("smtp", { permits: 10 });
@@ -170,11 +182,14 @@ export interface LockClient extends CommonClient {
   semaphore(name: string, options?: SemaphoreOptions): Semaphore;
 
   /**
-   * A lock that many readers hold at a time, or one writer. Another lock than `lock(name)`: the two know nothing of each other.
+   * A lock that many readers hold at a time, or one writer. Another lock than `lock(name)`: the two
+   * know nothing of each other.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.fair true: callers are served one by one in the order in which they came, over all processes.
-   * @param options.localHandoffs how often a writer's lock is passed on inside this process before it goes to the next one.
+   * @param options.fair true: callers are served one by one in the order in which they came, over
+   *   all processes.
+   * @param options.localHandoffs how often a writer's lock is passed on inside this process before
+   *   it goes to the next one.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const config = locks.readWriteLock("config");
@@ -184,10 +199,12 @@ export interface LockClient extends CommonClient {
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock;
 
   /**
-   * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.
+   * Several locks as one: all or none, always taken in the same order, so that overlapping ones
+   * never deadlock.
    *
-   * @param members 1 to 100 names of `lock`, or locks of this client, such as `locks.fairLock(name)`. A name that comes
-   *   twice counts once. Options are each member's own: `locks.lock(name, { reentrant: false })`.
+   * @param members 1 to 100 names of `lock`, or locks of this client, such as
+   *   `locks.fairLock(name)`. A name that comes twice counts once. Options are each member's own:
+   *   `locks.lock(name, { reentrant: false })`.
    * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
@@ -198,23 +215,29 @@ export interface LockClient extends CommonClient {
   multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock;
 
   /**
-   * Runs a function at most once per interval over the whole fleet, by the clock of the Redis server: for cron jobs that every
-   * process starts. It never waits: where another one runs it now, or it ran in this interval, the answer comes at once. At most
-   * once if all goes well, and at least once after a crash: then the body may run again within the interval (`onCrash`).
+   * Runs a function at most once per interval over the whole fleet, by the clock of the Redis
+   * server: for cron jobs that every process starts. It never waits: where another one runs it now,
+   * or it ran in this interval, the answer comes at once. At most once if all goes well, and at
+   * least once after a crash: then the body may run again within the interval (`onCrash`).
    *
-   * @param name 1 to 512 bytes of UTF-8; any character. It is no lock: `lock(name)` has nothing to do with it.
+   * @param name 1 to 512 bytes of UTF-8; any character. It is no lock: `lock(name)` has nothing to
+   *   do with it.
    * @param options.every ms in which at most one run begins, from 10. It must be the same in all processes.
-   * @param options.aligned true: by slots of the server's clock (UTC); false: counted from the last beginning. Default: false.
-   * @param options.lease ms that the turn outlives a process that crashes; renewed while the body runs. Default: `leaseTime`.
-   * @param options.onCrash "again": after a crash, or a body that throws, the turn is free when the lease is over; "keep": when
-   *   the interval is. Default: "again".
+   * @param options.aligned true: by slots of the server's clock (UTC); false: counted from the last
+   *   beginning. Default: false.
+   * @param options.lease ms that the turn outlives a process that crashes; renewed while the body
+   *   runs. Default: `leaseTime`.
+   * @param options.onCrash "again": after a crash, or a body that throws, the turn is free when the
+   *   lease is over; "keep": when the interval is. Default: "again".
    * @param options.signal ends the asking, not the body.
    * @param body is called with the turn; its `signal` aborts when the turn is lost.
-   * @returns `{ ran: true, value }` with what the body returned; `{ ran: false, running, remaining }` where it did not run:
-   *   `remaining` ms are left until the next one may, or of the lease of the one that runs now.
-   * @throws TypeError or RangeError for bad arguments; what the body throws; LockLostError when the turn was lost before the
-   *   body had ended (`cause`: what it threw); LockUnavailableError when Redis did not say for `replyTimeout` whether the body
-   *   may run; LockFormatError; NotReplicatedError; ClientClosedError; `signal.reason`.
+   * @returns `{ ran: true, value }` with what the body returned;
+   *   `{ ran: false, running, remaining }` where it did not run: `remaining` ms are left until the
+   *   next one may, or of the lease of the one that runs now.
+   * @throws TypeError or RangeError for bad arguments; what the body throws; LockLostError when the
+   *   turn was lost before the body had ended (`cause`: what it threw); LockUnavailableError when
+   *   Redis did not say for `replyTimeout` whether the body may run; LockFormatError;
+   *   NotReplicatedError; ClientClosedError; `signal.reason`.
    * @example
    * const { ran } = await locks.runOnce("report", { every: 3_600_000, aligned: true }, async (turn) => {
    *   await sendReport({ signal: turn.signal });
@@ -227,12 +250,14 @@ export interface LockClient extends CommonClient {
   ): Promise<OnceResult<T>>;
 
   /**
-   * One leader among the processes that want to be it, and everybody sees which it is: the next candidate leads one message behind a
-   * resignation, and at most the lease and 1.9 s behind a crash. Candidates lead in the order in which they came. It shares
-   * nothing with a lock of the same name, and is never kept (`linger`).
+   * One leader among the processes that want to be it, and everybody sees which it is: the next
+   * candidate leads one message behind a resignation, and at most the lease and 1.9 s behind a
+   * crash. Candidates lead in the order in which they came. It shares nothing with a lock of the
+   * same name, and is never kept (`linger`).
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.lease ms that a term lasts unless it is renewed, from 100; `label` names this candidate. Default: the client's.
+   * @param options.lease ms that a term lasts unless it is renewed, from 100; `label` names this
+   *   candidate. Default: the client's.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const election = locks.election("scheduler", { lease: 10_000 });
@@ -242,18 +267,21 @@ export interface LockClient extends CommonClient {
   election(name: string, options?: ElectionOptions): Election;
 
   /**
-   * The locks of all processes that are held or waited for, in no order: for people and tools, not for code that locks. Redis is
-   * asked in steps of less than a millisecond, in Cluster each primary in turn, so it takes about a second per 10 000 locks, and
-   * as long as it takes to step over all other keys of the database. A lock that changes meanwhile may be missed, or shown as it
-   * was. Not listed: the turns of `runOnce`, spin locks (any text of Redis could be one), the votes of a quorum, and what is held in
-   * a format of another version. Ending the loop ends the listing.
+   * The locks of all processes that are held or waited for, in no order: for people and tools, not
+   * for code that locks. Redis is asked in steps of less than a millisecond, in Cluster each
+   * primary in turn, so it takes about a second per 10 000 locks, and as long as it takes to step
+   * over all other keys of the database. A lock that changes meanwhile may be missed, or shown as
+   * it was. Not listed: the turns of `runOnce`, spin locks (any text of Redis could be one), the
+   * votes of a quorum, and what is held in a format of another version. Ending the loop ends the
+   * listing.
    *
-   * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a backslash. Default: all names.
-   * @param options.kind "lock", "readWrite", "semaphore", "election", "redisson", or several of them. Default: all but "redisson",
-   *   for which every hash of the database is looked at.
+   * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a
+   *   backslash. Default: all names.
+   * @param options.kind "lock", "readWrite", "semaphore", "election", "redisson", or several of
+   *   them. Default: all but "redisson", for which every hash of the database is looked at.
    * @param options.signal ends the listing.
-   * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError when a server does not answer,
-   *   ClientClosedError, or `signal.reason`.
+   * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError
+   *   when a server does not answer, ClientClosedError, or `signal.reason`.
    * @example
    * for await (const { name, holder, heldFor, waiters } of locks.list({ match: "order:*" }))
    *   console.log(name, holder?.host, holder?.pid, heldFor, waiters?.length);
@@ -261,7 +289,8 @@ export interface LockClient extends CommonClient {
   list(options?: ListOptions): AsyncGenerator<Listed, void, undefined>;
 
   /**
-   * How many callers of this client wait now, and what became of the locks that it has kept (`linger`). Needs no round trip.
+   * How many callers of this client wait now, and what became of the locks that it has kept
+   * (`linger`). Needs no round trip.
    *
    * @example
    * const { takenAgain, recalledUnused } = locks.stats(); // is lingering worth it?

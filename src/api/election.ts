@@ -28,20 +28,22 @@ export interface LeadResult<T> {
 }
 
 /**
- * An election by name: of all candidates, in whatever process, one leads at a time, and everybody can see which. Cheap and
- * stateless; what leads is a term.
+ * An election by name: of all candidates, in whatever process, one leads at a time, and everybody
+ * can see which. Cheap and stateless; what leads is a term.
  */
 export interface Election {
   readonly name: string;
 
   /**
-   * Waits until this client leads: behind all that were candidates before it. What it has to say of itself is told before it resolves.
+   * Waits until this client leads: behind all that were candidates before it. What it has to say of
+   * itself is told before it resolves.
    *
    * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
    * @param options.wait ms to wait; Infinity (the default) is allowed, and 0 asks once.
    * @param options.signal ends the waiting, and only that: the call rejects with `signal.reason`.
-   * @throws TypeError or RangeError for bad options, before anything is sent; LockTimeoutError when others led for `options.wait`
-   *   ms; LockUnavailableError when Redis does not answer; ClientClosedError after `close()`.
+   * @throws TypeError or RangeError for bad options, before anything is sent; LockTimeoutError when
+   *   others led for `options.wait` ms; LockUnavailableError when Redis does not answer;
+   *   ClientClosedError after `close()`.
    * @example
    * const term = await election.campaign({ value: "10.0.0.7:8080" });
    * try { await work({ signal: term.signal, fence: term.token }); } finally { await term.resign(); }
@@ -49,8 +51,9 @@ export interface Election {
   campaign(options?: CampaignOptions): Promise<Term>;
 
   /**
-   * The form to prefer: campaigns, runs the body, and resigns when it has ended. When the term is lost it waits for the body to
-   * end, and campaigns again after a pause, so a process never runs two bodies of one call.
+   * The form to prefer: campaigns, runs the body, and resigns when it has ended. When the term is
+   * lost it waits for the body to end, and campaigns again after a pause, so a process never runs
+   * two bodies of one call.
    *
    * | the body | while it leads | behind a loss |
    * |---|---|---|
@@ -58,12 +61,15 @@ export interface Election {
    * | throws | resigns, and rejects with that error | tells the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
    *
    * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
-   * @param options.signal ends the candidacy: a candidate stops waiting, and a leader's body is told by `term.signal`. The call then
-   *   resolves. A body may let the abort through: `signal.reason`, or an error whose name is "AbortError".
-   * @param body gets the term, whose signal aborts when the term is lost, and also when `options.signal` does.
+   * @param options.signal ends the candidacy: a candidate stops waiting, and a leader's body is
+   *   told by `term.signal`. The call then resolves. A body may let the abort through:
+   *   `signal.reason`, or an error whose name is "AbortError".
+   * @param body gets the term, whose signal aborts when the term is lost, and also when
+   *   `options.signal` does.
    * @returns how many terms it has led, and what the body returned.
-   * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments; ClientClosedError after `close()`;
-   *   LockUnavailableError when Redis does not answer before it has led once: later that is an `error` event, and tried again.
+   * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments;
+   *   ClientClosedError after `close()`; LockUnavailableError when Redis does not answer before it
+   *   has led once: later that is an `error` event, and tried again.
    * @example
    * const options = { value: "10.0.0.7:8080", signal: stopping };
    * const { terms } = await election.runAsLeader(options, async (term) => {
@@ -74,14 +80,17 @@ export interface Election {
   runAsLeader<T>(options: LeadOptions, body: LeaderBody<T>): Promise<LeadResult<T>>;
 
   /**
-   * Yields the leader whenever it is another one, or has another value, and null while nobody leads or nobody knows. Only what
-   * Redis has answered is shown, and only until the term ends by that answer, so a leader that has crashed, or a Redis that does
-   * not answer, is null. A slow consumer gets the newest state and no backlog. All observers of one client share one subscription and
-   * one question; `break`, `return()`, the signal and `close()` end it. The process lives as long as it observes.
+   * Yields the leader whenever it is another one, or has another value, and null while nobody leads
+   * or nobody knows. Only what Redis has answered is shown, and only until the term ends by that
+   * answer, so a leader that has crashed, or a Redis that does not answer, is null. A slow consumer
+   * gets the newest state and no backlog. All observers of one client share one subscription and
+   * one question; `break`, `return()`, the signal and `close()` end it. The process lives as long
+   * as it observes.
    *
    * @param options.signal ends the observation without an error.
-   * @throws TypeError or RangeError for bad options; from `next()` ClientClosedError when the client is closed before it begins,
-   *   and LockUnavailableError when the connection is closed for good. Other failures of Redis are `error` events, and tried again.
+   * @throws TypeError or RangeError for bad options; from `next()` ClientClosedError when the
+   *   client is closed before it begins, and LockUnavailableError when the connection is closed for
+   *   good. Other failures of Redis are `error` events, and tried again.
    * @example
    * for await (const leader of election.observe({ signal: stopping })) {
    *   if (leader) connect(leader.value); else disconnect();
@@ -100,13 +109,15 @@ export interface Election {
   leader(): Promise<Leader | null>;
 
   /**
-   * For people: ends the term of the leader, and the next candidate leads. The leader's signal aborts (reason "revoked"): it has
-   * subscribed when its term began. A leader whose subscription was refused, or is lost at this moment, learns of it at its next
-   * renewal (reason "taken" or "gone"). `runAsLeader` campaigns again then, behind those that wait. What it does until then only its
-   * token keeps out.
+   * For people: ends the term of the leader, and the next candidate leads. The leader's signal
+   * aborts (reason "revoked"): it has subscribed when its term began. A leader whose subscription
+   * was refused, or is lost at this moment, learns of it at its next renewal (reason "taken" or
+   * "gone"). `runAsLeader` campaigns again then, behind those that wait. What it does until then
+   * only its token keeps out.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
-   * @param options.holder ends only the term of this leader: its `id`, as `leader()` or `list()` shows it. Default: whichever leads.
+   * @param options.holder ends only the term of this leader: its `id`, as `leader()` or `list()`
+   *   shows it. Default: whichever leads.
    * @param options.token ends only the term with this token.
    * @returns false: nobody leads, or another term than that runs, and nothing was done.
    * @throws TypeError or RangeError for bad options; LockUnavailableError; ClientClosedError after `close()`.
@@ -126,10 +137,12 @@ export interface Leader extends Party {
 }
 
 /**
- * The time of one leader, from its election to its end. The watchdog renews it. End it with `resign()`, or let `await using` do so.
+ * The time of one leader, from its election to its end. The watchdog renews it. End it with
+ * `resign()`, or let `await using` do so.
  *
- * That a client leads is what it believes: a process that stands still goes on believing so for a moment when it wakes up. The
- * token is the proof. Send it along with every write, as with a lease; `fencedSet` takes a term as its `fence`.
+ * That a client leads is what it believes: a process that stands still goes on believing so for a
+ * moment when it wakes up. The token is the proof. Send it along with every write, as with a lease;
+ * `fencedSet` takes a term as its `fence`.
  *
  * @example
  * await using term = await election.campaign({ value: "10.0.0.7:8080" });
@@ -142,14 +155,18 @@ export interface Term {
   readonly token: number;
   /** What was proclaimed last, also when Redis has not confirmed it yet. */
   readonly value: string;
-  /** Aborts with a LockLostError as soon as this client does not surely lead any more; never when it resigns. */
+  /**
+   * Aborts with a LockLostError as soon as this client does not surely lead any more; never when it
+   * resigns.
+   */
   readonly signal: AbortSignal;
   /** Does this client surely lead at this moment? Computed from both clocks, without asking Redis. */
   readonly held: boolean;
   /** Why the term was lost. Null: it was not. */
   readonly lost: LockLostError | null;
   /**
-   * The line to put before what only a leader may do: it knows of an end that passed before any timer could fire.
+   * The line to put before what only a leader may do: it knows of an end that passed before any
+   * timer could fire.
    *
    * @throws LockLostError when the term is lost, LockError `LOCK_RELEASED` after `resign()`.
    */
@@ -157,11 +174,13 @@ export interface Term {
   /** ms until the term is lost unless it is renewed; 0 when it is not held. */
   readonly remaining: number;
   /**
-   * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one changes nothing.
+   * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one
+   * changes nothing.
    *
    * @param value at most 4 096 bytes of UTF-8.
-   * @throws TypeError or RangeError for a bad value; LockLostError when the term is lost; LockUnavailableError when Redis did not
-   *   confirm it, which the next renewals do; LockError `LOCK_RELEASED` after `resign()`.
+   * @throws TypeError or RangeError for a bad value; LockLostError when the term is lost;
+   *   LockUnavailableError when Redis did not confirm it, which the next renewals do; LockError
+   *   `LOCK_RELEASED` after `resign()`.
    * @example
    * await term.proclaim("10.0.0.7:8081");
    */
@@ -169,8 +188,8 @@ export interface Term {
   /**
    * Ends the term; at once to the next candidate, if there is one. Calling it again does nothing.
    *
-   * @throws LockLostError, once, when the term had been lost before; LockUnavailableError when Redis did not confirm (it is tried
-   *   again in the background until the term is over).
+   * @throws LockLostError, once, when the term had been lost before; LockUnavailableError when
+   *   Redis did not confirm (it is tried again in the background until the term is over).
    */
   resign(): Promise<void>;
   /** `await using`: the same as `resign()`. */
@@ -180,13 +199,14 @@ export interface Term {
 /** How an election is held. */
 export interface ElectionOptions {
   /**
-   * For how many ms a term lasts unless it is renewed, from 100: a leader renews it every third of that time. The others wait for so
-   * long when it has crashed. It is each candidate's own. Default: the client's `leaseTime`, 30 000.
+   * For how many ms a term lasts unless it is renewed, from 100: a leader renews it every third of
+   * that time. The others wait for so long when it has crashed. It is each candidate's own.
+   * Default: the client's `leaseTime`, 30 000.
    */
   lease?: number | undefined;
   /**
-   * What this candidate is called where people look: in `leader()`, `observe()` and `locks.list()`, while it waits and while it
-   * leads. 1 to 64 bytes of UTF-8. Default: the label of the client.
+   * What this candidate is called where people look: in `leader()`, `observe()` and `locks.list()`,
+   * while it waits and while it leads. 1 to 64 bytes of UTF-8. Default: the label of the client.
    */
   label?: string | undefined;
 }

@@ -6,7 +6,10 @@ import { type Party, showParty } from "./party.ts";
 import { show } from "./validate.ts";
 import { type LossReason, lossOf, wordingOf } from "./wording.ts";
 
-/** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
+/**
+ * The codes of all errors of this package. Its process warnings have codes of their own too:
+ * `docs/errors.md`.
+ */
 export type LockErrorCode =
   | "LOCK_TIMEOUT"
   | "LOCK_LOST"
@@ -31,7 +34,10 @@ export type LockErrorCode =
   | "CONFLICT"
   | "TRANSACTION_FAILED";
 
-/** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
+/**
+ * What every error of this package has: a stable `code`, the lock's name (null: no single lock),
+ * and the cause.
+ */
 export class LockError extends Error {
   override readonly name: string = "LockError";
 
@@ -47,30 +53,35 @@ export class LockError extends Error {
 }
 
 /**
- * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a multi-lock, held the
- * member that is named when the time was over; of a semaphore, held so many permits that too few were left; of an election, others
- * led. Nothing is left in Redis.
+ * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a
+ * multi-lock, held the member that is named when the time was over; of a semaphore, held so many
+ * permits that too few were left; of an election, others led. Nothing is left in Redis.
  */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";
 
-  /** `members`: how many locks the call wanted together. `units`: how many permits of a semaphore; 0: it is a lock. */
+  /**
+   * `members`: how many locks the call wanted together. `units`: how many permits of a semaphore;
+   * 0: it is a lock.
+   */
   constructor(
     lockName: string,
     /** How long the call was willing to wait, in ms. */
     readonly wait: number,
     members = 1,
     /**
-     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body, or whose hold this call
-     * did not enter (`reentrant: false`); in this process, by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
-     * a semaphore always "somebody else".
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to
+     * another body, or whose hold this call did not enter (`reentrant: false`); in this process, by
+     * the same client; or elsewhere, also by another client of this process, as far as this client
+     * knows without asking Redis. Of a semaphore always "somebody else".
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
     units = 0,
     noun = "Lock",
     /**
-     * The holder, as one look after the end of the time has shown it: with its label, host and pid. Null: the lock was free at that
-     * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
+     * The holder, as one look after the end of the time has shown it: with its label, host and pid.
+     * Null: the lock was free at that moment, or Redis did not say so within 100 ms. Of a
+     * semaphore, and of readers, one of them.
      */
     readonly holder: Party | null = null,
   ) {
@@ -115,14 +126,20 @@ export class LockLostError extends LockError {
   readonly #how: string | undefined;
   readonly #noun: string;
 
-  /** `how`: what is known of it, where that is more than the reason. `noun`: what messages call the thing that was lost. */
+  /**
+   * `how`: what is known of it, where that is more than the reason. `noun`: what messages call the
+   * thing that was lost.
+   */
   constructor(
     lockName: string,
     /** Why it is no longer held: `docs/errors.md` says what each means, and what to do. */
     readonly reason: LossReason,
     cause?: unknown,
     how?: string,
-    /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
+    /**
+     * Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null
+     * for every other reason.
+     */
     readonly by: string | null = null,
     noun = "Lock",
   ) {
@@ -139,8 +156,8 @@ export class LockLostError extends LockError {
 }
 
 /**
- * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is still held. Work that stops for
- * that rejects with it.
+ * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is
+ * still held. Work that stops for that rejects with it.
  */
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
@@ -156,7 +173,10 @@ export class LockWantedError extends LockError {
     this.#since = since;
   }
 
-  /** For how many ms it has been known by now that somebody waits. A caller of another process may have waited for longer. */
+  /**
+   * For how many ms it has been known by now that somebody waits. A caller of another process may
+   * have waited for longer.
+   */
   get waited(): number {
     return clocks.mono.now() - this.#since;
   }
@@ -177,8 +197,8 @@ export class LockUnavailableError extends LockError {
 }
 
 /**
- * In the key of the lock stands what another version of this package has written, in a format that this one cannot read.
- * Nothing was changed.
+ * In the key of the lock stands what another version of this package has written, in a format that
+ * this one cannot read. Nothing was changed.
  */
 export class LockFormatError extends LockError {
   override readonly name = "LockFormatError";
@@ -203,8 +223,8 @@ export class LockFormatError extends LockError {
 const LOCK_FORMAT = 1;
 
 /**
- * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within `replicaTimeout`: it was
- * given back, because a failover could lose it.
+ * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within
+ * `replicaTimeout`: it was given back, because a failover could lose it.
  */
 export class NotReplicatedError extends LockError {
   override readonly name = "NotReplicatedError";
@@ -226,8 +246,9 @@ export class NotReplicatedError extends LockError {
 }
 
 /**
- * A semaphore has another number of permits than the caller's code says (`PERMITS_DIFFER`), or fewer than the caller wants; or
- * nobody has said a number (`PERMITS_UNKNOWN`). The caller has nothing, and does not stand in the queue.
+ * A semaphore has another number of permits than the caller's code says (`PERMITS_DIFFER`), or
+ * fewer than the caller wants; or nobody has said a number (`PERMITS_UNKNOWN`). The caller has
+ * nothing, and does not stand in the queue.
  */
 export class PermitsError extends LockError {
   override readonly name = "PermitsError";
@@ -264,8 +285,9 @@ export interface DeadlockLink {
 }
 
 /**
- * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's own scope holds, and it began to
- * wait last of them. It waits no longer, so that the others go on when its scope ends. Of a client with `deadlocks: "reject"`.
+ * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's
+ * own scope holds, and it began to wait last of them. It waits no longer, so that the others go on
+ * when its scope ends. Of a client with `deadlocks: "reject"`.
  */
 export class DeadlockError extends LockError {
   override readonly name = "DeadlockError";
@@ -319,7 +341,10 @@ export class StaleTokenError extends LockError {
   }
 }
 
-/** Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have been written. */
+/**
+ * Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have
+ * been written.
+ */
 export class FencedWriteError extends LockError {
   override readonly name = "FencedWriteError";
 
@@ -363,7 +388,10 @@ export class ConflictError extends LockError {
   }
 }
 
-/** `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in Redis now. */
+/**
+ * `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in
+ * Redis now.
+ */
 export class TransactionError extends LockError {
   override readonly name = "TransactionError";
 
@@ -371,13 +399,16 @@ export class TransactionError extends LockError {
     /** Those that the transaction watched. */
     readonly keys: readonly string[],
     /**
-     * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in
-     * `replies`; "unknown": EXEC was sent and its answer never came.
+     * "nothing": no command of the transaction was executed; "partly": some were, and those that
+     * failed are the errors in `replies`; "unknown": EXEC was sent and its answer never came.
      */
     readonly executed: "nothing" | "partly" | "unknown",
     what: string,
     cause?: unknown,
-    /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
+    /**
+     * What EXEC answered to each command, an Error for each that failed. Empty when there is no
+     * such answer.
+     */
     readonly replies: readonly unknown[] = [],
   ) {
     const why = causeOf(cause);
@@ -395,7 +426,8 @@ export function released(name: string, noun: string): LockError {
   return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${wordingOf(noun).ended}.`);
 }
 
-// What code of the application has thrown that no caller is told of: `error` events, with what was thrown as their cause.
+// What code of the application has thrown that no caller is told of: `error` events, with what was
+// thrown as their cause.
 
 /** A listener for an event of a client. `name`: of the lock; null: the event is about none. */
 export function listenerFailed(event: string, name: string | null, thrown: unknown): LockError {
@@ -417,8 +449,8 @@ const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.mess
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
 
 /**
- * Is this error, or one that it wraps, a lost lock? Looks through `cause`, AggregateError, and the SuppressedError
- * that `await using` makes when both the body and the release throw.
+ * Is this error, or one that it wraps, a lost lock? Looks through `cause`, AggregateError, and the
+ * SuppressedError that `await using` makes when both the body and the release throw.
  *
  * @example
  * try { await sell(); } catch (error) { if (!isLockLost(error)) throw error; console.log("try again"); }

@@ -13,8 +13,8 @@ import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { refuse } from "./validate.ts";
 
 /**
- * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
- * locks of `readWriteLock`; `semaphore`, `election`, `once`.
+ * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of
+ * several masters; `multiLock`; the two locks of `readWriteLock`; `semaphore`, `election`, `once`.
  */
 export type EventKind =
   | "lock"
@@ -42,9 +42,10 @@ export interface Caller {
 /**
  * What every event of a lock carries. Of a multi-lock each lock has events of its own, with one `call`.
  *
- * A call that passed the check of its arguments is told of by one `acquire`, or by one `giveup`; by a `wait` before that
- * if it had to wait. One that got the lock is told of by `release` when it gave that back, or by `lost`. A caller that
- * re-enters or borrows a lock in its scope is part of the call that acquired the lock, and has no events.
+ * A call that passed the check of its arguments is told of by one `acquire`, or by one `giveup`; by
+ * a `wait` before that if it had to wait. One that got the lock is told of by `release` when it
+ * gave that back, or by `lost`. A caller that re-enters or borrows a lock in its scope is part of
+ * the call that acquired the lock, and has no events.
  */
 export interface LockEvent extends Caller {
   /** The lock's name. */
@@ -56,7 +57,10 @@ export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
   return units === undefined ? { name, kind, call } : { name, kind, call, units };
 }
 
-/** The token that a holder may send along with its writes. Null: permits fence nothing, and some kinds of locks have no tokens. */
+/**
+ * The token that a holder may send along with its writes. Null: permits fence nothing, and some
+ * kinds of locks have no tokens.
+ */
 export const fenceOf = ({
   token,
   units,
@@ -70,7 +74,10 @@ export function ofHolder(holder: LockEvent & { readonly token: number }) {
   return units === undefined ? { name, kind, call, token } : { name, kind, call, token, units };
 }
 
-/** What `lost` tells of a holder: `firstToken`: the first one for which Redis had not said that the lock was its; undefined: its own. */
+/**
+ * What `lost` tells of a holder: `firstToken`: the first one for which Redis had not said that the
+ * lock was its; undefined: its own.
+ */
 export function ofLoss(
   holder: LockEvent & { readonly token: number; readonly firstToken?: number | undefined },
   heldFor: number,
@@ -80,11 +87,15 @@ export function ofLoss(
   return { ...told, firstToken: told.token && (holder.firstToken ?? told.token), heldFor, error };
 }
 
-/** What a client tells. Times are in ms; `token` is null for permits and for kinds of locks that have no tokens. */
+/**
+ * What a client tells. Times are in ms; `token` is null for permits and for kinds of locks that
+ * have no tokens.
+ */
 export interface LockEvents {
   /**
-   * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
-   * between. `kept`: nobody here had it since its last unlock, and this process had kept it, so nobody was asked.
+   * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it
+   * before, and Redis gave it to nobody in between. `kept`: nobody here had it since its last
+   * unlock, and this process had kept it, so nobody was asked.
    */
   acquire: (
     event: LockEvent & {
@@ -95,11 +106,12 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
-   * `heldBy` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
-   * it waiting for two of its leases: mostly a deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.)
-   * And with `heldBy` "this scope" after 5 s in which its own scope has held the lock, which one of the two does not let it enter
-   * (`reentrant: false`).
+   * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its
+   * way. Told again, with `heldBy` "this client" or "this process", when one hold of this client,
+   * or of another client of this process, has kept it waiting for two of its leases: mostly a
+   * deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.) And with
+   * `heldBy` "this scope" after 5 s in which its own scope has held the lock, which one of the two
+   * does not let it enter (`reentrant: false`).
    */
   wait: (
     event: LockEvent & {
@@ -108,8 +120,9 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * A caller has waited for `waitedFor` ms in a circle of callers, of which each waits for what the next one's scope holds: `cycle`, from
-   * what this caller waits for to what its own scope holds. `rejected`: it waits no longer. Told once for each such caller.
+   * A caller has waited for `waitedFor` ms in a circle of callers, of which each waits for what the
+   * next one's scope holds: `cycle`, from what this caller waits for to what its own scope holds.
+   * `rejected`: it waits no longer. Told once for each such caller.
    */
   deadlock: (
     event: Pick<LockEvent, "name" | "kind"> & {
@@ -118,13 +131,16 @@ export interface LockEvents {
       readonly rejected: boolean;
     },
   ) => void;
-  /** A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the lock that was the cause. */
+  /**
+   * A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the
+   * lock that was the cause.
+   */
   giveup: (event: LockEvent & { readonly waitedFor: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `heldFor` ms. */
   release: (event: LockEvent & { readonly token: number | null; readonly heldFor: number }) => void;
   /**
-   * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes there. It was kept for
-   * `idle` ms since its last unlock, and had been taken again `uses` times.
+   * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes
+   * there. It was kept for `idle` ms since its last unlock, and had been taken again `uses` times.
    */
   recall: (
     event: Pick<LockEvent, "name" | "kind"> & { readonly idle: number; readonly uses: number },
@@ -132,11 +148,13 @@ export interface LockEvents {
   /** The watchdog raised a lease; `remaining` ms are left. */
   renew: (event: LockEvent & { readonly token: number | null; readonly remaining: number }) => void;
   /**
-   * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
-   * release found out. `firstToken`: that of the first of the callers that may have been without the lock, because Redis had not said
-   * since then that it was theirs; mostly the same as `token`, the last one. `heldFor` is 0 where nobody was inside any more.
-   * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and others still hold the lock; the call's
-   * own `release` or `lost` comes later.
+   * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the
+   * `release` of the same call where only the release found out. `firstToken`: that of the first of
+   * the callers that may have been without the lock, because Redis had not said since then that it
+   * was theirs; mostly the same as `token`, the last one. `heldFor` is 0 where nobody was inside
+   * any more.
+   * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and
+   * others still hold the lock; the call's own `release` or `lost` comes later.
    */
   lost: (
     event: LockEvent & {
@@ -148,14 +166,15 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are no more than a majority.
-   * One more node that fails, and the lease may be lost. Told again, with a larger `has`, when it stands on more; its
-   * `release` or `lost` ends it too.
+   * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are
+   * no more than a majority. One more node that fails, and the lease may be lost. Told again, with
+   * a larger `has`, when it stands on more; its `release` or `lost` ends it too.
    */
   exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
   /**
-   * Something failed that no caller was told of. Without a listener it becomes a process warning, once per code and minute. What a
-   * listener or a body threw is the `cause` of a LISTENER_FAILED or BODY_FAILED.
+   * Something failed that no caller was told of. Without a listener it becomes a process warning,
+   * once per code and minute. What a listener or a body threw is the `cause` of a LISTENER_FAILED
+   * or BODY_FAILED.
    */
   error: (error: LockError) => void;
 }
@@ -173,7 +192,10 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   error: true,
 };
 
-/** @throws TypeError for what is never told of: a listener for that would never run, and nobody would be told. */
+/**
+ * @throws TypeError for what is never told of: a listener for that would never run, and nobody
+ *   would be told.
+ */
 export function checkEvent(event: unknown): void {
   if (typeof event === "string" && Object.hasOwn(EVENTS, event)) return;
   const known = Object.keys(EVENTS).join(", ");
@@ -193,7 +215,10 @@ export interface FollowedHolds {
 type Event = Parameters<EventEmitter["on"]>[0];
 type Listener = Parameters<EventEmitter["on"]>[1];
 
-/** The client's events. Emitting costs nothing while nobody listens, and a listener that throws or rejects stops nothing. */
+/**
+ * The client's events. Emitting costs nothing while nobody listens, and a listener that throws or
+ * rejects stops nothing.
+ */
 export class Events extends EventEmitter {
   /** The client's id. */
   readonly client: string;
@@ -224,7 +249,10 @@ export class Events extends EventEmitter {
     return super.off(event, this.#heeded.get(event)?.get(listener) ?? listener);
   }
 
-  /** A listener that throws stops no other listener. RACE: an async one rejects later: unhandled, that would end the process. */
+  /**
+   * A listener that throws stops no other listener. RACE: an async one rejects later: unhandled,
+   * that would end the process.
+   */
   #heed(event: Event, listener: Listener): Listener {
     const all = this.#heeded.get(event) ?? new WeakMap<Listener, Listener>();
     this.#heeded.set(event, all);

@@ -8,10 +8,11 @@ import {
 } from "./errors.ts";
 
 /**
- * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
- * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
- * too few replicas had it. "refused": it could not have it, however long it waited; the error says why. "reentered": its scope
- * got the lock by another call, and this one has entered that.
+ * Why a call ended without the lock: "busy": it would not wait, and somebody else held it.
+ * "timeout": the same for all of its `wait`. "aborted": its `signal`. "closed": the client.
+ * "unavailable": Redis gave no usable answer. "unreplicated": too few replicas had it. "refused":
+ * it could not have it, however long it waited; the error says why. "reentered": its scope got the
+ * lock by another call, and this one has entered that.
  */
 export type GiveUpReason =
   | "busy"

@@ -13,7 +13,10 @@ export const LABEL: Rule<string | undefined> = {
   fallback: undefined,
 };
 
-/** As one word of letters, digits and `_.-%`: it stands in ids, channels and keys' values, where nothing else may end it. */
+/**
+ * As one word of letters, digits and `_.-%`: it stands in ids, channels and keys' values, where
+ * nothing else may end it.
+ */
 export const encodeLabel = (label: string | null): string =>
   encodeURIComponent(label ?? "").replace(
     /[!'()*~]/g,
@@ -29,6 +32,9 @@ export function decodeLabel(word: string): string | null {
   }
 }
 
-/** `word`: of a call, with which it asked. Where there is none, that of its client, whose id begins with it. */
+/**
+ * `word`: of a call, with which it asked. Where there is none, that of its client, whose id begins
+ * with it.
+ */
 export const labelOf = (word: string, client: string): string | null =>
   decodeLabel(word) ?? decodeLabel(client.slice(0, client.indexOf("/") + 1));

@@ -3,18 +3,21 @@ export interface BaseLease {
   /** The name of the lock, or of the semaphore. */
   readonly name: string;
   /**
-   * Aborts with a LockLostError as soon as the lock is not surely held any more, or the `locks.scope()` ends in which this lease
-   * was taken; never on a normal unlock. Made on first use.
+   * Aborts with a LockLostError as soon as the lock is not surely held any more, or the
+   * `locks.scope()` ends in which this lease was taken; never on a normal unlock. Made on first
+   * use.
    */
   readonly signal: AbortSignal;
   /**
-   * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can stop early and give the lock
-   * up. The lock stays held until it is given back. Made on first use: that subscribes the client to its messages, and asks Redis
-   * whether somebody waits by now; where that fails, the next renewal says so. In a lock that is passed on while others wait it
-   * is aborted from the beginning.
+   * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can
+   * stop early and give the lock up. The lock stays held until it is given back. Made on first use:
+   * that subscribes the client to its messages, and asks Redis whether somebody waits by now; where
+   * that fails, the next renewal says so. In a lock that is passed on while others wait it is
+   * aborted from the beginning.
    *
-   * Callers of other processes count and those of this one, also when they give up again; a `tryLock()` without a time to wait
-   * does not. For `lock` and `fairLock`: of other kinds, whose waiters nobody sees, it never aborts.
+   * Callers of other processes count and those of this one, also when they give up again; a
+   * `tryLock()` without a time to wait does not. For `lock` and `fairLock`: of other kinds, whose
+   * waiters nobody sees, it never aborts.
    *
    * @example
    * await locks.lock("reindex").withLock(async (lease) => {
@@ -28,7 +31,8 @@ export interface BaseLease {
   /** Is the lock surely held at this moment? Computed from both clocks, without asking Redis. */
   readonly held: boolean;
   /**
-   * The line to put before an irreversible write: it knows of a deadline that passed before any timer could fire.
+   * The line to put before an irreversible write: it knows of a deadline that passed before any
+   * timer could fire.
    *
    * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after it was given back.
    * @example
@@ -45,8 +49,8 @@ export interface BaseLease {
    * Makes the lease last at least `ms` from now; never shortens it.
    *
    * @param ms whole milliseconds, 10 to 2^31-1.
-   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer, LockError `LOCK_RELEASED` when it
-   *   was given back before or meanwhile.
+   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer,
+   *   LockError `LOCK_RELEASED` when it was given back before or meanwhile.
    * @example
    * await using lease = await lock.lock({ lease: 10_000 });
    * await lease.extend(60_000); // the rest takes longer
@@ -70,8 +74,9 @@ export interface UnfencedLease extends BaseLease {
   /**
    * Releases the lock; at once to the next waiter, if there is one. Calling it again does nothing.
    *
-   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
-   *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
+   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when
+   *   Redis did not confirm (the release is tried again in the background until the lease is over).
+   *   A release that is answered late is no loss.
    * @example
    * const lease = await lock.lock();
    * try { await work({ signal: lease.signal }); } finally { await lease.unlock(); }
@@ -89,8 +94,8 @@ export interface UnfencedLease extends BaseLease {
  */
 export interface Lease extends UnfencedLease {
   /**
-   * The fencing token: grows with every change of holder, from 1, below 2^53. Send it along with every write to the protected
-   * resource, which refuses a smaller one than it has seen.
+   * The fencing token: grows with every change of holder, from 1, below 2^53. Send it along with
+   * every write to the protected resource, which refuses a smaller one than it has seen.
    */
   readonly token: number;
 }

@@ -2,32 +2,39 @@ import type { HoldingParty, WaitingParty } from "./party.ts";
 import { type Checked, checkOptions, checkText, type Rule, refuse, signal } from "./validate.ts";
 
 /**
- * What can be listed, by its keys in Redis: `lock` and `fairLock` share them, so both are "lock", and the two locks of a
- * read-write lock are one.
+ * What can be listed, by its keys in Redis: `lock` and `fairLock` share them, so both are "lock",
+ * and the two locks of a read-write lock are one.
  */
 export type ListedKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
 
 /** What `locks.list()` looks for. */
 export interface ListOptions {
   /**
-   * A pattern for the names, as they were given: `*` stands for any text, `?` for one character, `[a-z]` for one of these, `[^a-z]`
-   * for any other, and a backslash takes the character behind it as it is. Default: "*".
+   * A pattern for the names, as they were given: `*` stands for any text, `?` for one character,
+   * `[a-z]` for one of these, `[^a-z]` for any other, and a backslash takes the character behind it
+   * as it is. Default: "*".
    */
   match?: string | undefined;
   /**
-   * Of which kind, or which kinds. Default: all but "redisson", for which every hash of the database is looked at, since its
-   * keys are the bare names.
+   * Of which kind, or which kinds. Default: all but "redisson", for which every hash of the
+   * database is looked at, since its keys are the bare names.
    */
   kind?: ListedKind | readonly ListedKind[] | undefined;
   /** Ends the listing: it rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
 }
 
-/** A lock that is held or waited for, as it was when Redis was asked. Times are ms by the clock of its server. */
+/**
+ * A lock that is held or waited for, as it was when Redis was asked. Times are ms by the clock of
+ * its server.
+ */
 export interface Listed {
   readonly kind: ListedKind;
   readonly name: string;
-  /** At most 1 000, the one that has held longest first: one, or the readers, or those of a semaphore. Empty: it is free. */
+  /**
+   * At most 1 000, the one that has held longest first: one, or the readers, or those of a
+   * semaphore. Empty: it is free.
+   */
   readonly holders: readonly HoldingParty[];
   /** The first of them; null: it is free, and somebody waits to be told so. */
   readonly holder: HoldingParty | null;
@@ -36,8 +43,9 @@ export interface Listed {
   /** ms until its hold ends unless it is renewed; Infinity: no end is set; null: nobody holds it. */
   readonly remaining: number | null;
   /**
-   * The waiting processes in order, the next one first; at most 1 000. A client has one place for all its callers, and one for each
-   * where the lock is fair. Null: Redis keeps no queue of this kind.
+   * The waiting processes in order, the next one first; at most 1 000. A client has one place for
+   * all its callers, and one for each where the lock is fair. Null: Redis keeps no queue of this
+   * kind.
    */
   readonly waiters: readonly WaitingParty[] | null;
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */

@@ -5,8 +5,9 @@ import type { HoldingParty, WaitingParty } from "./party.ts";
 /** What `inspect()` shows. */
 export interface Inspection extends Inspected {
   /**
-   * The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. All of them
-   * are one waiting process in `waiters`, or a place for each where the lock is fair.
+   * The callers of this client that wait for the lock now, and for how many ms the first of them
+   * has; null: none waits. All of them are one waiting process in `waiters`, or a place for each
+   * where the lock is fair.
    */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }
@@ -15,14 +16,17 @@ export interface Inspection extends Inspected {
 export type LockBody<T, L extends UnfencedLease = Lease> = (lease: L) => T | PromiseLike<T>;
 
 /**
- * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a lease. A `Lock` gives leases with
- * a fencing token; a `Lock<UnfencedLease>`, a `spinLock` or a plain `redissonLock`, gives leases without one.
+ * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a
+ * lease. A `Lock` gives leases with a fencing token; a `Lock<UnfencedLease>`, a `spinLock` or a
+ * plain `redissonLock`, gives leases without one.
  *
- * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with
- * LockUnavailableError when Redis does not answer; with NotReplicatedError when too few replicas have it; with LockFormatError
- * when another version of this package holds it; with DeadlockError where the client rejects circles; with ClientClosedError after
- * `close()`; with `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` where too many hold or want it; and
- * inside a scope with LockLostError when the scope's own lease was lost, and LockError `LOCK_UPGRADE` when it reads and would write.
+ * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is
+ * sent; with LockUnavailableError when Redis does not answer; with NotReplicatedError when too few
+ * replicas have it; with LockFormatError when another version of this package holds it; with
+ * DeadlockError where the client rejects circles; with ClientClosedError after `close()`; with
+ * `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` where too many hold
+ * or want it; and inside a scope with LockLostError when the scope's own lease was lost, and
+ * LockError `LOCK_UPGRADE` when it reads and would write.
  */
 export interface Lock<L extends UnfencedLease = Lease> {
   readonly name: string;
@@ -51,14 +55,16 @@ export interface Lock<L extends UnfencedLease = Lease> {
   lock(options?: LockOptions): Promise<L>;
 
   /**
-   * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss. Inside the body the
-   * lock is borrowed: a nested `withLock` of the same name needs no command, one at a time. What has entered the lock in the
-   * body, by `lock()` or `tryLock()`, keeps it until its own `unlock()`, on the terms of this call, also after the body.
+   * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss.
+   * Inside the body the lock is borrowed: a nested `withLock` of the same name needs no command,
+   * one at a time. What has entered the lock in the body, by `lock()` or `tryLock()`, keeps it
+   * until its own `unlock()`, on the terms of this call, also after the body.
    *
    * @returns what the body returned, when the lock was kept to the end; rejects with the body's error.
-   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default: Infinity);
-   *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`;
-   *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether the lock was held so far.
+   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default:
+   *   Infinity); LockLostError when the lock was lost before the end, with the body's error, if
+   *   any, as its `cause`; with `options.confirm` LockUnavailableError when the body is done and
+   *   Redis did not say whether the lock was held so far.
    * @example
    * await lock.withLock({ wait: 1_000 }, (lease) =>
    *   charge(order, { signal: lease.signal, fence: lease.token }),
@@ -77,9 +83,10 @@ export interface Lock<L extends UnfencedLease = Lease> {
   isHeldHere(): boolean;
 
   /**
-   * Is somebody inside? One command; one more where a client with `linger` may keep it with nobody inside, which is asked then. It
-   * has 50 ms for its answer, and a client that does not answer counts as inside. Of the two locks of a `readWriteLock`: by this one;
-   * `write.isLocked()` is false while others read.
+   * Is somebody inside? One command; one more where a client with `linger` may keep it with nobody
+   * inside, which is asked then. It has 50 ms for its answer, and a client that does not answer
+   * counts as inside. Of the two locks of a `readWriteLock`: by this one; `write.isLocked()` is
+   * false while others read.
    *
    * @throws LockUnavailableError
    * @example
@@ -88,12 +95,14 @@ export interface Lock<L extends UnfencedLease = Lease> {
   isLocked(): Promise<boolean>;
 
   /**
-   * Asks the client that keeps the lock unused (`linger`) to release it, and takes nothing. Calls at the same time share one
-   * question.
+   * Asks the client that keeps the lock unused (`linger`) to release it, and takes nothing. Calls
+   * at the same time share one question.
    *
    * @param options.wait ms for the holder's answer, default 1 000.
-   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two. "released": its client kept it unused, and has released it. "busy": a caller uses it; of other kinds
-   *   than `lock`, `fairLock` and what readers share: a process holds it. "silent": the client that keeps it has not answered in time.
+   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two.
+   *   "released": its client kept it unused, and has released it. "busy": a caller uses it; of
+   *   other kinds than `lock`, `fairLock` and what readers share: a process holds it. "silent": the
+   *   client that keeps it has not answered in time.
    * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
    * @example
    * if ((await locks.lock("report").recall({ wait: 200 })) === "busy") return "a worker is at it";
@@ -101,8 +110,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
   recall(options?: RecallOptions): Promise<Recalled>;
 
   /**
-   * The holder, until when and with which token; of `lock` and `fairLock` the waiting processes in the order of their places
-   * (a client of `lock` has one place for all its callers, one of `fairLock` a place for each); how many callers of this client wait; and whether it is held by a
+   * The holder, until when and with which token; of `lock` and `fairLock` the waiting processes in
+   * the order of their places (a client of `lock` has one place for all its callers, one of
+   * `fairLock` a place for each); how many callers of this client wait; and whether it is held by a
    * client that may keep it with nobody inside (`kept`). One command.
    *
    * @throws LockUnavailableError
@@ -113,12 +123,14 @@ export interface Lock<L extends UnfencedLease = Lease> {
   inspect(): Promise<Inspection>;
 
   /**
-   * For people: takes the lock away from its holder and hands it to the next waiter. The holder's signal aborts
-   * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock. A client that may keep the
-   * lock with nobody inside is asked first, for 50 ms.
+   * For people: takes the lock away from its holder and hands it to the next waiter. The holder's
+   * signal aborts (reason "revoked") if it is subscribed; else the holder learns of it at its next
+   * renewal or unlock. A client that may keep the lock with nobody inside is asked first, for
+   * 50 ms.
    *
-   * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. `lock`, `fairLock` and
-   *   `readWriteLock` have a message that carries it; for other kinds it is checked, and nobody is told.
+   * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its
+   *   message. `lock`, `fairLock` and `readWriteLock` have a message that carries it; for other
+   *   kinds it is checked, and nobody is told.
    * @param options.holder ends only this holder: its `id`, as `inspect()` and `list()` show it.
    * @param options.token ends only the hold with this token. TypeError for kinds without tokens.
    * @returns whether anybody held it; with `token` or `holder`, whether that one did.
@@ -130,8 +142,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
 }
 
 /**
- * What became of a lock whose holder was asked to release it. "free": no process held it. "released": its holder kept it unused, and
- * has released it. "busy": a caller used it. "silent": its holder has not answered in time.
+ * What became of a lock whose holder was asked to release it. "free": no process held it.
+ * "released": its holder kept it unused, and has released it. "busy": a caller used it. "silent":
+ * its holder has not answered in time.
  */
 export type Recalled = "free" | "released" | "busy" | "silent";
 
@@ -141,7 +154,10 @@ export interface Inspected {
   readonly holder: HoldingParty | null;
   /** The holder's fencing token. Null: the lock is free, or its kind has none. */
   readonly token: number | null;
-  /** ms until the hold ends in Redis unless it is renewed. Null: the lock is free. Infinity: its key has no TTL. */
+  /**
+   * ms until the hold ends in Redis unless it is renewed. Null: the lock is free. Infinity: its key
+   * has no TTL.
+   */
   readonly remaining: number | null;
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
   readonly kept: boolean;

@@ -12,23 +12,28 @@ import {
   signal,
 } from "./validate.ts";
 
-/** How often something runs over the whole fleet, and what becomes of a run that fails. Times are whole milliseconds. */
+/**
+ * How often something runs over the whole fleet, and what becomes of a run that fails. Times are
+ * whole milliseconds.
+ */
 export interface OnceOptions {
   /** At most one run begins in this time, from 10; by the clock of the Redis server. */
   every: number;
   /**
-   * true: the times are slots of the server's clock, counted from 1970 in UTC: with `every: 3_600_000` one run in each hour, the
-   * right choice for a cron job. false: they count from the beginning of the last run. Default: false.
+   * true: the times are slots of the server's clock, counted from 1970 in UTC: with
+   * `every: 3_600_000` one run in each hour, the right choice for a cron job. false: they count
+   * from the beginning of the last run. Default: false.
    */
   aligned?: boolean | undefined;
   /**
-   * How long the turn outlives a process that crashes in the body, from 10. The watchdog renews it every third of this time while
-   * the body runs. Default: the client's `leaseTime` (30 000).
+   * How long the turn outlives a process that crashes in the body, from 10. The watchdog renews it
+   * every third of this time while the body runs. Default: the client's `leaseTime` (30 000).
    */
   lease?: number | undefined;
   /**
-   * What becomes of the turn when the process crashes in the body, or the body throws. "again": it is free when the lease is
-   * over, and the next caller runs the body again. "keep": it stays taken until its time is over. Default: "again".
+   * What becomes of the turn when the process crashes in the body, or the body throws. "again": it
+   * is free when the lease is over, and the next caller runs the body again. "keep": it stays taken
+   * until its time is over. Default: "again".
    */
   onCrash?: "again" | "keep" | undefined;
   /** Ends the asking, and only that: the call rejects with `signal.reason`. A body that runs goes on. */
@@ -73,17 +78,21 @@ const CANNOT = "Cannot run anything once per interval";
 export interface Turn {
   /** The name that runs once per interval. */
   readonly name: string;
-  /** When this run began, by the server's clock, in ms since 1970. With `aligned` it says which slot it is. */
+  /**
+   * When this run began, by the server's clock, in ms since 1970. With `aligned` it says which slot
+   * it is.
+   */
   readonly begin: number;
   /**
-   * Aborts with a LockLostError as soon as another process may run the body as well: the turn was not renewed in time, or it is
-   * gone from Redis. Pass it on to all that can stop.
+   * Aborts with a LockLostError as soon as another process may run the body as well: the turn was
+   * not renewed in time, or it is gone from Redis. Pass it on to all that can stop.
    */
   readonly signal: AbortSignal;
   /** Is the turn surely ours at this moment? Computed from both clocks, without asking Redis. */
   readonly held: boolean;
   /**
-   * The line to put before what cannot be taken back: it knows of a deadline that passed before any timer could fire.
+   * The line to put before what cannot be taken back: it knows of a deadline that passed before any
+   * timer could fire.
    *
    * @throws LockLostError when the turn is lost; LockError `LOCK_RELEASED` when the body has ended.
    */
@@ -93,9 +102,10 @@ export interface Turn {
 }
 
 /**
- * What became of a call of `locks.runOnce`. `running`: another one runs the body now, or has crashed in it or thrown less than a lease
- * ago, which Redis does not tell apart; false: it ran in this interval. `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
- * renewed.
+ * What became of a call of `locks.runOnce`. `running`: another one runs the body now, or has
+ * crashed in it or thrown less than a lease ago, which Redis does not tell apart; false: it ran in
+ * this interval. `remaining`: ms until the next run may begin; while one runs, until its lease
+ * ends, which is renewed.
  */
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }

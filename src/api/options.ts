@@ -26,11 +26,15 @@ import {
 
 /** How one acquisition waits and holds. Times are whole milliseconds. */
 export interface LockOptions {
-  /** How long to wait for the lock; Infinity is allowed. Default: 0 for `tryLock`, Infinity for `lock` and `withLock`. */
+  /**
+   * How long to wait for the lock; Infinity is allowed. Default: 0 for `tryLock`, Infinity for
+   * `lock` and `withLock`.
+   */
   wait?: number | undefined;
   /**
-   * How long the lease lasts, from 10. Left out: the client's `leaseTime` (30 000), renewed by the watchdog while it is
-   * held. Given: it ends after this time although the process lives, unless `watchdog` is true.
+   * How long the lease lasts, from 10. Left out: the client's `leaseTime` (30 000), renewed by the
+   * watchdog while it is held. Given: it ends after this time although the process lives, unless
+   * `watchdog` is true.
    */
   lease?: number | undefined;
   /** Renew the lease every third of its time while it is held. Default: true when `lease` is left out. */
@@ -40,15 +44,18 @@ export interface LockOptions {
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
   /**
-   * What the call is for, 1 to 64 bytes of UTF-8: `inspect()` shows it to people as long as the caller waits or holds the lock, and
-   * so does the LockTimeoutError of others. It stands in Redis, so no secrets. A caller that gets the lock by a pass inside its
-   * process, or shares it with other readers, goes on under the label of the one that asked Redis. Of `redissonLock`,
-   * `redissonFencedLock`, `spinLock` and the quorum's locks nobody sees it. Default: none, and the client's is shown.
+   * What the call is for, 1 to 64 bytes of UTF-8: `inspect()` shows it to people as long as the
+   * caller waits or holds the lock, and so does the LockTimeoutError of others. It stands in Redis,
+   * so no secrets. A caller that gets the lock by a pass inside its process, or shares it with
+   * other readers, goes on under the label of the one that asked Redis. Of `redissonLock`,
+   * `redissonFencedLock`, `spinLock` and the quorum's locks nobody sees it. Default: none, and the
+   * client's is shown.
    */
   label?: string | undefined;
   /**
-   * false: the call enters no hold of its scope again, nor joins a call of its scope that waits for the same lock: it waits as any
-   * other caller does; and no call of its scope enters the hold that it gets. Default: that of the lock.
+   * false: the call enters no hold of its scope again, nor joins a call of its scope that waits for
+   * the same lock: it waits as any other caller does; and no call of its scope enters the hold that
+   * it gets. Default: that of the lock.
    *
    * @example
    * const job = () => lock.withLock({ reentrant: false }, () => charge(order));
@@ -60,9 +67,10 @@ export interface LockOptions {
 /** How one `withLock` waits, holds and ends. */
 export interface BodyOptions extends LockOptions {
   /**
-   * true: asks Redis at the end whether the lock was held so far, also where an `unlock()` would not: of a lock that is passed
-   * on inside this process, or stays with it (`linger`), a loss may else be known only later. Then the call also rejects
-   * with LockUnavailableError when Redis did not say. Costs a command where none would be sent. Default: false.
+   * true: asks Redis at the end whether the lock was held so far, also where an `unlock()` would
+   * not: of a lock that is passed on inside this process, or stays with it (`linger`), a loss may
+   * else be known only later. Then the call also rejects with LockUnavailableError when Redis did
+   * not say. Costs a command where none would be sent. Default: false.
    */
   confirm?: boolean | undefined;
 }
@@ -70,51 +78,58 @@ export interface BodyOptions extends LockOptions {
 /** How a client works. Times are whole milliseconds. */
 export interface LockClientOptions {
   /**
-   * What this process or its role is called by people, 1 to 64 bytes of UTF-8: it is the beginning of the client's `id`, so it
-   * stands with every hold in Redis, and in the names of channels; no secrets. Default: none.
+   * What this process or its role is called by people, 1 to 64 bytes of UTF-8: it is the beginning
+   * of the client's `id`, so it stands with every hold in Redis, and in the names of channels; no
+   * secrets. Default: none.
    */
   label?: string | undefined;
   /** The lease when a call names none. Default: 30 000. */
   leaseTime?: number | undefined;
   /**
-   * How long a command may stay unanswered before its outcome counts as unknown. Default: 5 000. The first command of a
-   * call with a shorter wait gets that wait, and 500 at least.
+   * How long a command may stay unanswered before its outcome counts as unknown. Default: 5 000.
+   * The first command of a call with a shorter wait gets that wait, and 500 at least.
    */
   replyTimeout?: number | undefined;
   /**
-   * The TTL of a lock that was handed over by message until its new holder is known to be awake; Infinity: always the
-   * full lease. Default: 3 000. A stopped process or a lost host at the head of the queue costs the others this long.
+   * The TTL of a lock that was handed over by message until its new holder is known to be awake;
+   * Infinity: always the full lease. Default: 3 000. A stopped process or a lost host at the head
+   * of the queue costs the others this long.
    */
   grantWindow?: number | undefined;
   /**
-   * How often a lock is passed on inside this process before it goes to the next one; 0: never. Given here it counts for
-   * `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
+   * How often a lock is passed on inside this process before it goes to the next one; 0: never.
+   * Given here it counts for `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`.
+   * Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
   localHandoffs?: number | undefined;
   /**
-   * How long a `lock`, or what readers of a `readWriteLock` share, may stay with this process when it was unlocked and nobody waits,
-   * to be taken again without asking Redis; 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells
-   * this one, which hands it over. Where this process has died, or its event loop stands still, others wait for up to 3 s for
-   * what nobody uses; and `unlock()` proves nothing. What others want in turn is not kept. 0 with `replicas`. Default: 0, never.
+   * How long a `lock`, or what readers of a `readWriteLock` share, may stay with this process when
+   * it was unlocked and nobody waits, to be taken again without asking Redis; 0 to half of
+   * `grantWindow`, 1 500 at the most. Another process that wants it tells this one, which hands it
+   * over. Where this process has died, or its event loop stands still, others wait for up to 3 s
+   * for what nobody uses; and `unlock()` proves nothing. What others want in turn is not kept. 0
+   * with `replicas`. Default: 0, never.
    */
   linger?: number | undefined;
   /**
-   * How many replicas must have acknowledged a lock before its caller gets it; with fewer it is given back, and the call
-   * rejects with NotReplicatedError. Each acquisition from Redis pays two more round trips, on a connection of its own.
-   * It makes it less likely that a failover loses the lock, not impossible. Default: 0, which costs nothing.
+   * How many replicas must have acknowledged a lock before its caller gets it; with fewer it is
+   * given back, and the call rejects with NotReplicatedError. Each acquisition from Redis pays two
+   * more round trips, on a connection of its own. It makes it less likely that a failover loses the
+   * lock, not impossible. Default: 0, which costs nothing.
    */
   replicas?: number | undefined;
   /** How long they may take, in ms. Default: 1 000. */
   replicaTimeout?: number | undefined;
   /**
-   * "shared": commands travel on the connection that was given, which must not be blocked (BLPOP, MULTI without
-   * pipeline, SUBSCRIBE). "own": on a duplicate of it. Default: "shared".
+   * "shared": commands travel on the connection that was given, which must not be blocked (BLPOP,
+   * MULTI without pipeline, SUBSCRIBE). "own": on a duplicate of it. Default: "shared".
    */
   connection?: "shared" | "own" | undefined;
   /**
-   * false: a call does not enter again what its scope holds; it waits, as any other caller does. For applications in which work of
-   * one caller can run in the asynchronous context of another one. `reentrant` of a lock, or of a call, counts instead where it is
-   * given. Permits of a semaphore are never entered again. Default: true.
+   * false: a call does not enter again what its scope holds; it waits, as any other caller does.
+   * For applications in which work of one caller can run in the asynchronous context of another
+   * one. `reentrant` of a lock, or of a call, counts instead where it is given. Permits of a
+   * semaphore are never entered again. Default: true.
    *
    * @example
    * // every nested call waits: pass the lease on instead
@@ -122,8 +137,9 @@ export interface LockClientOptions {
    */
   reentrant?: boolean | undefined;
   /**
-   * Of callers that have waited for 5 s in a circle, each in a scope that holds what another wants, "reject" rejects the last one with
-   * DeadlockError; "warn" tells an event `deadlock` and a process warning; "off" does not look. Default: "warn".
+   * Of callers that have waited for 5 s in a circle, each in a scope that holds what another wants,
+   * "reject" rejects the last one with DeadlockError; "warn" tells an event `deadlock` and a
+   * process warning; "off" does not look. Default: "warn".
    */
   deadlocks?: "reject" | "warn" | "off" | undefined;
 }
@@ -131,9 +147,10 @@ export interface LockClientOptions {
 /** How a lock is handed on. */
 export interface PassingOptions {
   /**
-   * How often this lock is passed on inside this process before it goes to the next one, 0 to 1 000; 0: never. Of two
-   * callers with different numbers, the one that took the lock from Redis and the one that would be next, the smaller
-   * number counts. Default: the client's `localHandoffs`.
+   * How often this lock is passed on inside this process before it goes to the next one, 0 to
+   * 1 000; 0: never. Of two callers with different numbers, the one that took the lock from Redis
+   * and the one that would be next, the smaller number counts. Default: the client's
+   * `localHandoffs`.
    */
   localHandoffs?: number | undefined;
 }
@@ -141,8 +158,9 @@ export interface PassingOptions {
 /** How a lock is handed on, kept and entered. */
 export interface LingerOptions extends PassingOptions, ReentranceOptions {
   /**
-   * How long this lock may stay with this process when it was unlocked by way of this object; 0: never. Of a read-write lock it is
-   * for its readers, without `fair`. See the client's `linger`, which is its default.
+   * How long this lock may stay with this process when it was unlocked by way of this object; 0:
+   * never. Of a read-write lock it is for its readers, without `fair`. See the client's `linger`,
+   * which is its default.
    */
   linger?: number | undefined;
 }
@@ -150,9 +168,9 @@ export interface LingerOptions extends PassingOptions, ReentranceOptions {
 /** How a read-write lock is handed on. */
 export interface ReadWriteOptions extends LingerOptions {
   /**
-   * true: callers are served one by one in the order in which they came, over all processes. Then readers of a process share
-   * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place for its
-   * readers and one for its writers.
+   * true: callers are served one by one in the order in which they came, over all processes. Then
+   * readers of a process share nothing, and each costs two commands. Default: false: the order is
+   * that of processes, each of which has one place for its readers and one for its writers.
    */
   fair?: boolean | undefined;
 }
@@ -173,17 +191,21 @@ export interface CheckOptions {
 
 /** How `forceUnlock` takes a lock away. */
 export interface ForceUnlockOptions {
-  /** Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore by whose order it was taken away: 1 to 64 bytes of UTF-8. Default: it is not told. */
+  /**
+   * Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore by whose order it was
+   * taken away: 1 to 64 bytes of UTF-8. Default: it is not told.
+   */
   label?: string | undefined;
   /**
-   * Ends only this holder: its `id`, as `inspect()` and `list()` have shown it; where that one has ended nothing is done. A hold is a
-   * process's: callers to which it was passed there, or that share it, end with it. Default: whichever holds it, of a semaphore all.
+   * Ends only this holder: its `id`, as `inspect()` and `list()` have shown it; where that one has
+   * ended nothing is done. A hold is a process's: callers to which it was passed there, or that
+   * share it, end with it. Default: whichever holds it, of a semaphore all.
    */
   holder?: string | undefined;
   /**
-   * Ends only the hold with this token, as `inspect()` has shown it. Readers that no writer divides have one token, and end together.
-   * Not for a `redissonFencedLock` that is also used as a plain one. TypeError for `redissonLock`, `spinLock` and semaphores, which
-   * have none.
+   * Ends only the hold with this token, as `inspect()` has shown it. Readers that no writer divides
+   * have one token, and end together. Not for a `redissonFencedLock` that is also used as a plain
+   * one. TypeError for `redissonLock`, `spinLock` and semaphores, which have none.
    */
   token?: number | undefined;
 }

@@ -1,8 +1,9 @@
 import { visible } from "../util/visible.ts";
 
 /**
- * One who holds or waits, as people see it. These names mean the same wherever holders, waiters and locks are shown: in `inspect()`,
- * `list()`, errors, events, elections, the page's JSON and the command line's `--json`. JSON has no Infinity, so no end is null there.
+ * One who holds or waits, as people see it. These names mean the same wherever holders, waiters and
+ * locks are shown: in `inspect()`, `list()`, errors, events, elections, the page's JSON and the
+ * command line's `--json`. JSON has no Infinity, so no end is null there.
  *
  * | field | what | null |
  * |---|---|---|
@@ -35,24 +36,26 @@ import { visible } from "../util/visible.ts";
  */
 export interface Party {
   /**
-   * `<client id>:<number of the hold>`; what another library has written, as it is; of a leader that has told its address, the
-   * id of its client.
+   * `<client id>:<number of the hold>`; what another library has written, as it is; of a leader
+   * that has told its address, the id of its client.
    */
   readonly id: string;
   /**
-   * The `label` of the call, else of its client; null: neither has one. It is that caller's own text, control characters
-   * included: escape it before you print it.
+   * The `label` of the call, else of its client; null: neither has one. It is that caller's own
+   * text, control characters included: escape it before you print it.
    */
   readonly label: string | null;
-  /** The name of its host: in Kubernetes that of its pod, where every `pid` is 1. Null: another library wrote it. */
+  /**
+   * The name of its host: in Kubernetes that of its pod, where every `pid` is 1. Null: another
+   * library wrote it.
+   */
   readonly host: string | null;
   readonly pid: number | null;
   /** Since when it holds the lock, or waits for it: ms since 1970 by the server's clock. Null: not known. */
   readonly since: number | null;
 }
 
-/*
- * What the page's JSON has beside these (src/tools/ui/shown.ts):
+/* What the page's JSON has beside these (src/tools/ui/shown.ts):
  *
  * | field | what |
  * |---|---|
@@ -85,8 +88,7 @@ export interface Party {
  * | `latency`, `roundTrip`, `handOff`, `delivery` | ms: of a command and its answer, from an unlock to the next holder, of a message |
  * | `leftovers`, `heldLocks`, `longestHeld`, `endless`, `missing` | what is in Redis: how many locks are held, the one that is held longest, those without an end, why it is not known |
  *
- * test/cli/names.test.ts holds what is shown against these tables.
- */
+ * test/cli/names.test.ts holds what is shown against these tables. */
 
 /** A party that holds, with what it has. */
 export interface HoldingParty extends Party {
@@ -112,7 +114,10 @@ export interface WaitingParty extends Party {
   readonly mode: "read" | "write" | null;
 }
 
-/** As messages and the command line name it: "nightly invoice (web-1:4711)", "web-1:4711", or by the id that another library wrote. */
+/**
+ * As messages and the command line name it: "nightly invoice (web-1:4711)", "web-1:4711", or by the
+ * id that another library wrote.
+ */
 export function showParty({ label, host, pid, id }: Omit<Party, "since">): string {
   // Another library's id has any length.
   if (host === null) return visible(label ?? id.slice(0, ID_SHOWN));

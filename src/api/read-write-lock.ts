@@ -2,12 +2,14 @@ import type { Lock } from "./lock.ts";
 import type { HoldingParty, WaitingParty } from "./party.ts";
 
 /**
- * Two locks of one name: many readers hold `read` at a time, or one writer holds `write`. Both are full locks, with everything
- * that `lock` has: options, leases, events, errors, as members of a multi-lock.
+ * Two locks of one name: many readers hold `read` at a time, or one writer holds `write`. Both are
+ * full locks, with everything that `lock` has: options, leases, events, errors, as members of a
+ * multi-lock.
  *
- * They are served in the order in which they came: a writer waits for the readers before it, and readers that come later wait
- * for it, so neither starve. A scope that writes may read as well; when its write lease is unlocked first, the scope goes on as
- * a reader, with no other writer in between. A scope that only reads may not write: LockError `LOCK_UPGRADE`, at once.
+ * They are served in the order in which they came: a writer waits for the readers before it, and
+ * readers that come later wait for it, so neither starve. A scope that writes may read as well;
+ * when its write lease is unlocked first, the scope goes on as a reader, with no other writer in
+ * between. A scope that only reads may not write: LockError `LOCK_UPGRADE`, at once.
  *
  * @example
  * const config = locks.readWriteLock("config");
@@ -18,16 +20,17 @@ export interface ReadWriteLock {
   /** The name of both. */
   readonly name: string;
   /**
-   * For readers. Those of one process share a hold in Redis, and mostly need no command; each has a lease of its own. `token`:
-   * readers that no writer divides have the same one, above that of every writer before them and below that of every writer
-   * behind them.
+   * For readers. Those of one process share a hold in Redis, and mostly need no command; each has a
+   * lease of its own. `token`: readers that no writer divides have the same one, above that of
+   * every writer before them and below that of every writer behind them.
    */
   readonly read: Lock;
   /** For one writer at a time. */
   readonly write: Lock;
   /**
-   * The holders, and the waiting processes in the order of their places: a process has one for all its readers and one for all its
-   * writers, and one for each caller where the lock is fair. At most 1 000 of each. One command.
+   * The holders, and the waiting processes in the order of their places: a process has one for all
+   * its readers and one for all its writers, and one for each caller where the lock is fair. At
+   * most 1 000 of each. One command.
    *
    * @throws LockUnavailableError
    */
@@ -41,7 +44,10 @@ export interface ReadWriteInspection {
   /** `since`: of readers, since when nobody else has had the lock. */
   readonly holders: readonly HoldingParty[];
   readonly waiters: readonly WaitingParty[];
-  /** May each of the holders have nobody inside? They are readers then, whose clients keep what they share (`linger`). */
+  /**
+   * May each of the holders have nobody inside? They are readers then, whose clients keep what they
+   * share (`linger`).
+   */
   readonly kept: boolean;
   /** When that was so, by the server's clock: ms since 1970. */
   readonly at: number;

@@ -33,8 +33,8 @@ export interface Address {
 }
 
 /**
- * What Holdfast needs of an ioredis connection to a single server or a Sentinel group. Structural, so that two copies of
- * ioredis in one tree, or versions 5 and 6, all fit.
+ * What Holdfast needs of an ioredis connection to a single server or a Sentinel group. Structural,
+ * so that two copies of ioredis in one tree, or versions 5 and 6, all fit.
  */
 export interface RedisLike extends Connection {
   readonly options: Address & {

@@ -1,6 +1,6 @@
 /**
- * Names from drafts of version 1, each with how the error about it ends. No alias exists: an old name is refused in one
- * sentence that says the new one. Version 1.1 may delete this file.
+ * Names from drafts of version 1, each with how the error about it ends. No alias exists: an old
+ * name is refused in one sentence that says the new one. Version 1.1 may delete this file.
  */
 const OPTIONS: Readonly<Record<string, string>> = {
   scopes: "it is `reentrant` now",

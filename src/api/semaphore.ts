@@ -7,8 +7,9 @@ type PermitOptions = Omit<LockOptions, "reentrant">;
 type PermitBodyOptions = Omit<BodyOptions, "reentrant">;
 
 /**
- * Held permits of a semaphore. Release them with `release()`, or let `await using` do so. They have no fencing token: others hold
- * permits at the same time, so no number could tell a late write from one in time.
+ * Held permits of a semaphore. Release them with `release()`, or let `await using` do so. They have
+ * no fencing token: others hold permits at the same time, so no number could tell a late write from
+ * one in time.
  *
  * @example
  * await using lease = await slots.acquire(2, { wait: 5_000 });
@@ -18,10 +19,12 @@ export interface PermitLease extends BaseLease {
   /** How many permits it holds. */
   readonly units: number;
   /**
-   * Gives all of its permits back; at once to the next waiter, if there is one. Calling it again does nothing.
+   * Gives all of its permits back; at once to the next waiter, if there is one. Calling it again
+   * does nothing.
    *
-   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
-   *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
+   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when
+   *   Redis did not confirm (the release is tried again in the background until the lease is over).
+   *   A release that is answered late is no loss.
    * @example
    * const lease = await slots.acquire();
    * try { await send(mail); } finally { await lease.release(); }
@@ -42,27 +45,36 @@ export interface SemaphoreInspection {
   readonly used: number;
   /** Holds in no order, at most 1 000; several callers of a process may share one. */
   readonly holders: readonly HoldingParty[];
-  /** Places in the queue, the next one first, at most 1 000: one for each process, with `fair: true` for each caller. */
+  /**
+   * Places in the queue, the next one first, at most 1 000: one for each process, with `fair: true`
+   * for each caller.
+   */
   readonly waiters: readonly WaitingParty[];
   /** When that was so, by the server's clock: ms since 1970. */
   readonly at: number;
-  /** The callers of this client that wait now, and for how many ms the first of them has; null: none waits. */
+  /**
+   * The callers of this client that wait now, and for how many ms the first of them has; null: none
+   * waits.
+   */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }
 
 /**
- * At most so many at a time, over all processes: a semaphore by name. Cheap and stateless, as a lock is. First come, first
- * served: nobody overtakes, so one that wants many is not starved by those that want few. The order is that of processes, each of
- * which has one place in the queue, and inside a process that of its callers: they pass permits on for a moment, 25 ms at the most.
+ * At most so many at a time, over all processes: a semaphore by name. Cheap and stateless, as a
+ * lock is. First come, first served: nobody overtakes, so one that wants many is not starved by
+ * those that want few. The order is that of processes, each of which has one place in the queue,
+ * and inside a process that of its callers: they pass permits on for a moment, 25 ms at the most.
  * With `fair: true` it is that of callers over all processes.
  *
- * A semaphore is not re-entered: two acquisitions in one scope are two. It counts what is in use at one time; it is no rate
- * limiter, because permits come back with `lease.release()` and not with time.
+ * A semaphore is not re-entered: two acquisitions in one scope are two. It counts what is in use at
+ * one time; it is no rate limiter, because permits come back with `lease.release()` and not with
+ * time.
  *
- * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with PermitsError when
- * there are fewer permits than it wants, another number than its code says, or no number; with LockError `TOO_MANY_HOLDS` when
- * there are 10 000 holders; with LockUnavailableError when Redis does not answer; with ClientClosedError after `close()`; and
- * with `signal.reason` when `options.signal` aborts.
+ * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is
+ * sent; with PermitsError when there are fewer permits than it wants, another number than its code
+ * says, or no number; with LockError `TOO_MANY_HOLDS` when there are 10 000 holders; with
+ * LockUnavailableError when Redis does not answer; with ClientClosedError after `close()`; and with
+ * `signal.reason` when `options.signal` aborts.
  */
 export interface Semaphore {
   readonly name: string;
@@ -94,12 +106,14 @@ export interface Semaphore {
   acquire(options: PermitOptions): Promise<PermitLease>;
 
   /**
-   * The form to prefer: takes permits (default: 1), runs the body, gives them back, and tells the truth about loss.
+   * The form to prefer: takes permits (default: 1), runs the body, gives them back, and tells the
+   * truth about loss.
    *
    * @returns what the body returned, when the permits were kept to the end; rejects with the body's error.
-   * @throws LockTimeoutError when too few were free for `options.wait` ms (default: Infinity); LockLostError when they were lost
-   *   before the end, with the body's error, if any, as its `cause`; with `options.confirm` LockUnavailableError when the body is
-   *   done and Redis did not say whether they were held so far.
+   * @throws LockTimeoutError when too few were free for `options.wait` ms (default: Infinity);
+   *   LockLostError when they were lost before the end, with the body's error, if any, as its
+   *   `cause`; with `options.confirm` LockUnavailableError when the body is done and Redis did not
+   *   say whether they were held so far.
    * @example
    * await slots.withPermits(2, { wait: 5_000 }, async (lease) => send(mail, { signal: lease.signal }));
    */
@@ -109,9 +123,10 @@ export interface Semaphore {
   withPermits<T>(units: number, options: PermitBodyOptions, body: PermitBody<T>): Promise<T>;
 
   /**
-   * From now on there are so many permits, for all callers of all processes, whatever their code says, until it is called
-   * again. Fewer than are in use take none away: nobody gets any before enough have come back. A caller that waits for more than
-   * there are now is refused at its next look. Of two calls at the same time the later one counts.
+   * From now on there are so many permits, for all callers of all processes, whatever their code
+   * says, until it is called again. Fewer than are in use take none away: nobody gets any before
+   * enough have come back. A caller that waits for more than there are now is refused at its next
+   * look. Of two calls at the same time the later one counts.
    *
    * @param permits 1 to 1 000 000.
    * @throws TypeError or RangeError for a bad number; LockUnavailableError.
@@ -120,12 +135,16 @@ export interface Semaphore {
    */
   setPermits(permits: number): Promise<void>;
 
-  /** How many permits there are, and which callers hold and want them. One command. @throws LockUnavailableError */
+  /**
+   * How many permits there are, and which callers hold and want them. One command. @throws
+   * LockUnavailableError
+   */
   inspect(): Promise<SemaphoreInspection>;
 
   /**
-   * For people: takes all permits away from their holders, and gives them to those that wait. Signals of holders abort (reason
-   * "revoked") where these are subscribed; else they learn of it at the next renewal or unlock.
+   * For people: takes all permits away from their holders, and gives them to those that wait.
+   * Signals of holders abort (reason "revoked") where these are subscribed; else they learn of it
+   * at the next renewal or unlock.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holders: `LockLostError.by`.
    * @param options.holder ends only this one: the `id` of a holder, as `inspect()` and `list()` show it.
@@ -138,14 +157,16 @@ export interface Semaphore {
 /** How `locks.semaphore` makes one. */
 export interface SemaphoreOptions extends PassingOptions {
   /**
-   * How many permits there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a number, which
-   * counts for all from then on. Default: what others have said; where nobody has, callers are refused (`PERMITS_UNKNOWN`).
+   * How many permits there are, 1 to 1 000 000. All processes must say the same, until
+   * `setPermits()` has said a number, which counts for all from then on. Default: what others have
+   * said; where nobody has, callers are refused (`PERMITS_UNKNOWN`).
    */
   permits?: number | undefined;
   /**
-   * true: callers are served one by one in the order in which they came, over all processes. Then callers of a process share
-   * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place in the queue,
-   * and inside a process that of its callers.
+   * true: callers are served one by one in the order in which they came, over all processes. Then
+   * callers of a process share nothing, and each costs two commands. Default: false: the order is
+   * that of processes, each of which has one place in the queue, and inside a process that of its
+   * callers.
    */
   fair?: boolean | undefined;
 }

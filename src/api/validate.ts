@@ -3,15 +3,24 @@ import { quote, quoteAll } from "../util/quote.ts";
 import { TIMER_MAX } from "../util/timers.ts";
 import { renamedOption } from "./renamed.ts";
 
-/** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */
+/**
+ * What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put
+ * together only when it is told.
+ */
 export type What = string | readonly string[];
 
-/** What an option must be, as messages say it; a type of which other values are a RangeError; what counts when it is left out. */
+/**
+ * What an option must be, as messages say it; a type of which other values are a RangeError; what
+ * counts when it is left out.
+ */
 export interface Rule<T> {
   readonly wanted: string;
   readonly fits: (value: unknown) => boolean;
   readonly type?: "number" | "string";
-  /** It is only there to be refused with its reason: messages do not name it among the options that are known. */
+  /**
+   * It is only there to be refused with its reason: messages do not name it among the options that
+   * are known.
+   */
   readonly isHidden?: true;
   readonly fallback: T;
 }
@@ -74,8 +83,9 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
 }
 
 /**
- * The arguments `(body)` or `(options, body)` of a method. `Body`: what the function is called with, unchecked. Options after the
- * body, which is where drafts had them, are refused with the order that counts.
+ * The arguments `(body)` or `(options, body)` of a method. `Body`: what the function is called
+ * with, unchecked. Options after the body, which is where drafts had them, are refused with the
+ * order that counts.
  */
 export function checkBody<Body>(
   what: What,

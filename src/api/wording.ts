@@ -109,6 +109,9 @@ export const endOf = (noun: string): string => wordingOf(noun).end;
 /** The caller may still be at work when it learns of these, and did nothing wrong. */
 const IN_PLACE: ReadonlySet<LossReason> = new Set(["taken", "gone", "revoked"]);
 
-/** How messages tell the reason, by what they call the thing that was lost. `by`: the quoted label of the caller that ended it. */
+/**
+ * How messages tell the reason, by what they call the thing that was lost. `by`: the quoted label
+ * of the caller that ended it.
+ */
 export const lossOf = (noun: string, reason: LossReason, by: string | null): string =>
   `${wordingOf(noun).losses[reason]}${by === null ? "" : `, called by ${by}`}${IN_PLACE.has(reason) ? "; stop the work that it protects" : ""}`;

@@ -35,7 +35,10 @@ export interface Parts {
   readonly leaseTime: number;
   /** No longer lease can be had, in ms. */
   readonly longestLease?: number;
-  /** For how many ms an unlocked lock may stay with this process when its own options do not say so. Left out: it may not. */
+  /**
+   * For how many ms an unlocked lock may stay with this process when its own options do not say so.
+   * Left out: it may not.
+   */
   readonly linger?: number;
   /** May calls enter again what their scope holds, where neither their lock nor they themselves say? */
   readonly reentrant: boolean;

@@ -35,8 +35,8 @@ export class Elections implements ConnectionListener {
   }
 
   /**
-   * Its leader hears of the end of its term by force. Nobody waits for that, and where it fails the next renewal says it: one SUBSCRIBE
-   * of a client, in Cluster one for each slot.
+   * Its leader hears of the end of its term by force. Nobody waits for that, and where it fails the
+   * next renewal says it: one SUBSCRIBE of a client, in Cluster one for each slot.
    */
   listen(name: string): void {
     const { inbox, isClosed } = this.manager;
@@ -53,7 +53,10 @@ export class Elections implements ConnectionListener {
     return made;
   }
 
-  /** Waits before the next campaign, for which nothing is left to wait for once the client is closed: the campaign says so. */
+  /**
+   * Waits before the next campaign, for which nothing is left to wait for once the client is
+   * closed: the campaign says so.
+   */
   async pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     // RACE: a body that close() has ended may take its time, and its pause would begin behind that.
     if (!this.manager.isClosed) await pause(ms, signal, this.#pauses);

@@ -65,7 +65,8 @@ export class NamedElection implements Election {
     try {
       for (;;) {
         const term = await this.#campaign(candidacy).catch((error: unknown) => {
-          // RACE: a Redis that is away for longer than a lease ends the term and refuses the candidate: it must come back by itself.
+          // RACE: a Redis that is away for longer than a lease ends the term and refuses the
+          // candidate: it must come back by itself.
           if (terms === 0 || !(error instanceof LockUnavailableError)) throw error;
           events.report(error);
           return null;
@@ -78,7 +79,8 @@ export class NamedElection implements Election {
           failures = ended.is === "lost" ? 0 : failures + 1;
           if (ended.is === "broken") events.report(bodyFailed(this.name, ended.error));
         } else failures++;
-        // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
+        // A loss that was everybody's, such as that of the key: not all of them at once, nor a body
+        // that fails on and on.
         const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
         await this.#elections.pause(ms, signal);
       }
@@ -130,9 +132,11 @@ export class NamedElection implements Election {
         await orAbort(signal, term.proclaim(value));
         return term;
       } catch (error) {
-        // Nobody was told that it leads, so it does not. What is not confirmed is tried again in the background.
+        // Nobody was told that it leads, so it does not. What is not confirmed is tried again in
+        // the background.
         term.resign().catch(() => {});
-        // RACE: a process that stood still behind the message that made it the leader has lost the term by now. It campaigns on.
+        // RACE: a process that stood still behind the message that made it the leader has lost the
+        // term by now. It campaigns on.
         if (!isLockLost(error)) throw error;
       }
     }
@@ -159,7 +163,8 @@ async function lead<T>(term: LeaderTerm, body: LeaderBody<T>, events: Events): P
   } catch (error) {
     outcome = { error };
   }
-  // The body led to its end when Redis says so, or does not say: then it is told, and tried again until the term is over.
+  // The body led to its end when Redis says so, or does not say: then it is told, and tried again
+  // until the term is over.
   await term.resign().catch((error: unknown) => {
     if (!isLockLost(error)) events.report(error);
   });

@@ -3,8 +3,9 @@ import { CHANGED } from "../kinds/election.ts";
 import { isRefusal, unavailable } from "../redis/replies.ts";
 
 /**
- * The news channel of an election, on the client's one subscriber connection. What is heard there says only that something may have
- * changed. Protects the locks of the client too: a channel that is refused is not asked for with theirs again.
+ * The news channel of an election, on the client's one subscriber connection. What is heard there
+ * says only that something may have changed. Protects the locks of the client too: a channel that
+ * is refused is not asked for with theirs again.
  */
 export class News {
   readonly #channel: string;
@@ -29,7 +30,10 @@ export class News {
     return this.#unlisten !== null && this.#manager.inbox.subscriptions.isReady(this.#channel);
   }
 
-  /** Subscribes, unless that is done or under way. Tells when it has come to be heard: a message may have been missed before. */
+  /**
+   * Subscribes, unless that is done or under way. Tells when it has come to be heard: a message may
+   * have been missed before.
+   */
   listen(): void {
     if (this.isHeard || this.#isAsking || this.#isRefused || this.#isClosed) return;
     const { subscriptions } = this.#manager.inbox;

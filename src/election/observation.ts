@@ -37,9 +37,10 @@ interface Seen {
 }
 
 /**
- * What one client sees of an election: all its observers share it. Protects them from leaders that are none: only Redis is
- * believed, and only for as long as the term lasts by its answer, counted from the sending of the question. Messages, which
- * anybody may write and the network may lose, only say that it is time to ask.
+ * What one client sees of an election: all its observers share it. Protects them from leaders that
+ * are none: only Redis is believed, and only for as long as the term lasts by its answer, counted
+ * from the sending of the question. Messages, which anybody may write and the network may lose,
+ * only say that it is time to ask.
  *
  * | state | true | leaves it by |
  * |---|---|---|
@@ -107,8 +108,8 @@ export class Observation {
   }
 
   /**
-   * The connection is back. RACE: it may lead to another server, which has another leader, or none; what the former one has said
-   * counts no more.
+   * The connection is back. RACE: it may lead to another server, which has another leader, or none;
+   * what the former one has said counts no more.
    */
   reconnected(): void {
     if (this.#seen) this.#seen = null;
@@ -135,7 +136,8 @@ export class Observation {
   }
 
   /**
-   * Asks, or once more behind the answer that is under way. RACE: that question may have been executed before what the message tells.
+   * Asks, or once more behind the answer that is under way. RACE: that question may have been
+   * executed before what the message tells.
    */
   #look(): void {
     if (this.#state === "asking") this.#isDue = true;
@@ -180,7 +182,10 @@ export class Observation {
     this.#restFor(this.#isDue ? Math.max(this.#restUntil, sent.mono) : next);
   }
 
-  /** When to look again. A leader renews its term in time, so a question before the end of it shows no gap. */
+  /**
+   * When to look again. A leader renews its term in time, so a question before the end of it shows
+   * no gap.
+   */
   #nextAt(sent: number, isKnown: boolean, isLed: boolean, ttl: number, span: number): number {
     const often = !this.#news.isHeard || (isLed && !isKnown);
     const period = often ? OBSERVE_UNHEARD : OBSERVE_PERIOD;

@@ -13,8 +13,9 @@ interface Caller {
 const DONE: Result = { done: true, value: undefined };
 
 /**
- * One observer: yields the leader whenever it is another one than it has yielded last. Protects a slow consumer from a backlog: it
- * keeps nothing but that, and `next()` looks at what is true at its time.
+ * One observer: yields the leader whenever it is another one than it has yielded last. Protects a
+ * slow consumer from a backlog: it keeps nothing but that, and `next()` looks at what is true at
+ * its time.
  *
  * | state | true | leaves it by |
  * |---|---|---|

@@ -133,12 +133,13 @@ class AllAcquisition {
         if (!busy && (await this.#begin())) return null;
         const got = this.taken.length;
         this.#brought.clear();
-        // RACE: a hold that stood at a later server while this waits at an earlier one would block its lock for the whole lease.
+        // RACE: a hold that stood at a later server while this waits at an earlier one would block
+        // its lock for the whole lease.
         await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
         if (!busy) continue;
         if (isLast || got === 0) return busy;
-        // RACE: what was in the way may be another one that could not get all of its locks either. Both may have met others
-        // so, and all would be told "busy" of locks that nobody has.
+        // RACE: what was in the way may be another one that could not get all of its locks either.
+        // Both may have met others so, and all would be told "busy" of locks that nobody has.
         isLast = true;
         await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#entrance.signal);
         if (await this.#isHeld(busy)) return busy;
@@ -173,7 +174,10 @@ class AllAcquisition {
     }
   }
 
-  /** Sends the tries of all of these at once. Returns the first one that somebody else holds; null: go on from what is taken. */
+  /**
+   * Sends the tries of all of these at once. Returns the first one that somebody else holds; null:
+   * go on from what is taken.
+   */
   async #tryTogether(group: readonly Member[], terms: Terms): Promise<Member | null> {
     const tries: Promise<SharedLease | null>[] = [];
     const links: Link[] = [];
@@ -192,8 +196,8 @@ class AllAcquisition {
     const stop = outcomes[end];
     const count = stop ? end : got.length;
     this.taken.push(...got.slice(0, count));
-    // Hardly ever any: one before them was lost, or asked for again, meanwhile. RACE: a hold behind the one that is waited for
-    // would be what two callers need to wait for each other.
+    // Hardly ever any: one before them was lost, or asked for again, meanwhile. RACE: a hold behind
+    // the one that is waited for would be what two callers need to wait for each other.
     await this.#leave(got.slice(count), Math.max(this.#left, UNANSWERED));
     this.at = group[end]?.name ?? this.at;
     this.#mayBeIdle = links[end]?.mayBeIdle ?? false;
@@ -230,7 +234,10 @@ class AllAcquisition {
     this.#takeAll(leases);
   }
 
-  /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */
+  /**
+   * One command, where another try of all costs one for each, and one more for each that is given
+   * back. False also when nobody knows.
+   */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
     const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, told: null }], FIRST_REPLY);
     const answers = await orAbort(
@@ -295,7 +302,8 @@ class AllAcquisition {
     const isOutrun = wereHeld && loss.reason === "expired";
     const isOver = clocks.mono.now() >= this.#until;
     this.#outruns = isOutrun ? this.#outruns + 1 : 0;
-    // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
+    // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and
+    // more tries would end the same.
     if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
       throw outran(lost.name, terms.lease, clocks.mono.now() - at, lost.owner.kind);
     if (isOver)
@@ -303,7 +311,10 @@ class AllAcquisition {
     return false;
   }
 
-  /** Gives these back. Waits so many ms for Redis to say so: a Redis that hangs must not hold up a caller, nor what it does instead. */
+  /**
+   * Gives these back. Waits so many ms for Redis to say so: a Redis that hangs must not hold up a
+   * caller, nor what it does instead.
+   */
   async #leave(taken: readonly SharedLease[], within: number): Promise<void> {
     if (taken.length === 0) return;
     const leaving = taken.map((lease) =>

@@ -12,16 +12,20 @@ interface Pending {
 }
 
 /**
- * Takes back holds whose state in Redis is unknown: their command was rejected, timed out, or its caller has gone; or a grant
- * came for a hold with which no caller waits any more. Protects the next waiters from a lock that nobody has (R3). A hold is
- * left again and again, until Redis has answered, until it cannot exist any more, or until the connection is closed for
- * good. Nothing waits for this but `close()`.
+ * Takes back holds whose state in Redis is unknown: their command was rejected, timed out, or its
+ * caller has gone; or a grant came for a hold with which no caller waits any more. Protects the
+ * next waiters from a lock that nobody has (R3). A hold is left again and again, until Redis has
+ * answered, until it cannot exist any more, or until the connection is closed for good. Nothing
+ * waits for this but `close()`.
  */
 export class Cleanup {
   readonly #commands: Transport;
   readonly #timers: Timers;
   readonly #pending = new Set<Pending>();
-  /** How many releases are under way, whose answers `close()` must see: its caller may end the connection right after. */
+  /**
+   * How many releases are under way, whose answers `close()` must see: its caller may end the
+   * connection right after.
+   */
   releases = 0;
   isEnding = false;
   #whenDone: (() => void) | null = null;
@@ -31,7 +35,10 @@ export class Cleanup {
     this.#timers = timers;
   }
 
-  /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
+  /**
+   * `lease`: ms that the hold may live after its command is executed, which may be a reply timeout
+   * from now.
+   */
   add(kind: Withdrawer, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
     const until = clocks.mono.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
@@ -56,9 +63,10 @@ export class Cleanup {
   }
 
   /**
-   * What failed is tried once more now, and nothing is tried again. Resolves when Redis has answered about all that it may
-   * have. A hold whose command was never sent, for want of a connection, is waited for by nobody: its withdrawal stands
-   * behind that command in ioredis's queue.
+   * What failed is tried once more now, and nothing is tried again. Resolves when Redis has
+   * answered about all that it may have. A hold whose command was never sent, for want of a
+   * connection, is waited for by nobody: its withdrawal stands behind that command in ioredis's
+   * queue.
    */
   end(): Promise<void> {
     this.isEnding = true;

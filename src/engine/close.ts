@@ -10,10 +10,11 @@ import type { SharedLease } from "./lease/shared-lease.ts";
 import type { SelfWait } from "./self-wait.ts";
 
 /**
- * Ends a client. Protects other clients from leases that it would leave behind, and the caller of `close()` from waiting for a
- * Redis that does not answer. Holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
- * as long as a first command may take. `emptied`: every lock queue, and what has none, has ended, with its holder's unlock or with the answer to
- * the command that is on its way.
+ * Ends a client. Protects other clients from leases that it would leave behind, and the caller of
+ * `close()` from waiting for a Redis that does not answer. Holders get `grace` ms, then their
+ * leases are taken; what Redis has not answered about is waited for, as long as a first command may
+ * take. `emptied`: every lock queue, and what has none, has ended, with its holder's unlock or with
+ * the answer to the command that is on its way.
  */
 export async function closeManager(
   { commands, watchdog, events, inbox, timers, selfWait }: Services & { readonly selfWait: SelfWait },
@@ -28,8 +29,9 @@ export async function closeManager(
   // Of these the caller is told. With no grace that was what the caller wanted.
   if (left.length > 0 && grace > 0) events.report(leftBehind(left));
   for (const lease of left) lease.lose("closed");
-  // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
-  // taken only now gets the time of a first command; it is written all the same.
+  // One time for all answers: a Redis that did not answer while holders were waited for will not
+  // answer now. What is taken only now gets the time of a first command; it is written all the
+  // same.
   const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
   await atMost(cleanup.end(), Math.max(least, answerBy - clocks.mono.now()));
   inbox.subscriptions.close();

@@ -13,8 +13,8 @@ import type { Waiter } from "./waiter.ts";
 import type { WantedLeases } from "./wanted.ts";
 
 /**
- * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go one way: a lock queue must
- * not know the manager.
+ * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go
+ * one way: a lock queue must not know the manager.
  */
 export interface Services {
   readonly commands: Transport;
@@ -48,7 +48,10 @@ export interface Services {
   newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
   /** The hold is over, and whatever it is in Redis must go. */
   leave(kind: Withdrawer, hold: Hold): void;
-  /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */
+  /**
+   * One more channel is heard, or must be done without: all lock queues begin in the order in which
+   * they came.
+   */
   subscribed(): void;
   /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
   queueOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;

@@ -16,7 +16,10 @@ interface Door {
   ): Promise<T | null>;
 }
 
-/** Goes in, while somebody follows calls. It is named to the door as a caller, so that nobody follows it twice. */
+/**
+ * Goes in, while somebody follows calls. It is named to the door as a caller, so that nobody
+ * follows it twice.
+ */
 export function enterFollowed<T>(
   door: Door,
   kind: LockKind,

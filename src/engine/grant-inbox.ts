@@ -17,18 +17,22 @@ export interface Expecting {
 interface InboxOwner {
   /** Did this client make the hold with this id? */
   isMade(hold: string): boolean;
-  /** A lock was granted to a hold of this client that no caller waits with any more: the lock's key, and the grant's ms. */
+  /**
+   * A lock was granted to a hold of this client that no caller waits with any more: the lock's key,
+   * and the grant's ms.
+   */
   unexpected(hold: string, key: string, ttl: number): void;
   /** A channel is heard from now on, or must be done without. */
   settled(): void;
 }
 
 /**
- * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings each message to the
- * acquisition or lease whose hold the message names.
+ * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings
+ * each message to the acquisition or lease whose hold the message names.
  *
- * Every client that may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
- * counts only for a hold that this client made, and no other one makes the client send anything (R3).
+ * Every client that may PUBLISH can write a message, and the name of a channel is no secret; the id
+ * of a hold is. So a message counts only for a hold that this client made, and no other one makes
+ * the client send anything (R3).
  */
 export class GrantInbox {
   readonly subscriptions: Subscriptions;
@@ -94,8 +98,9 @@ export class GrantInbox {
   }
 
   /**
-   * Connects and subscribes while the first command of the first call that may wait is under way: a caller that finds the lock
-   * held need not begin with that. Once, because most locks are free, and in Cluster each slot has a channel.
+   * Connects and subscribes while the first command of the first call that may wait is under way: a
+   * caller that finds the lock held need not begin with that. Once, because most locks are free,
+   * and in Cluster each slot has a channel.
    */
   prepare(channel: string): void {
     if (this.#own.size === 0) this.ready(channel).catch(() => {});
@@ -119,7 +124,10 @@ export class GrantInbox {
     return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
   }
 
-  /** Is every message for a hold of this client at that lock heard? Asked for each acquisition, mostly where nothing is subscribed. */
+  /**
+   * Is every message for a hold of this client at that lock heard? Asked for each acquisition,
+   * mostly where nothing is subscribed.
+   */
   hears(name: string): boolean {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }

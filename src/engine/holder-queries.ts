@@ -16,9 +16,9 @@ interface Owner extends Services {
 }
 
 /**
- * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not want the lock itself from
- * taking such a holder for one that has a caller inside. Only the holder knows, so it is asked, and a holder that does not answer
- * counts as busy.
+ * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not
+ * want the lock itself from taking such a holder for one that has a caller inside. Only the holder
+ * knows, so it is asked, and a holder that does not answer counts as busy.
  */
 export class Keepers {
   readonly #owner: Owner;
@@ -39,8 +39,8 @@ export class Keepers {
   }
 
   /**
-   * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing up. "idle": all have said that
-   * nobody is. `wait`: ms for their answers. Answers must be heard.
+   * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing
+   * up. "idle": all have said that nobody is. `wait`: ms for their answers. Answers must be heard.
    */
   async question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
     const { inbox } = this.#owner;
@@ -65,7 +65,10 @@ export class Keepers {
     return idle < held ? "silent" : "idle";
   }
 
-  /** Has a holder that keeps the lock unused release it. `wait`: ms for its answer. Calls at the same time share one question. */
+  /**
+   * Has a holder that keeps the lock unused release it. `wait`: ms for its answer. Calls at the
+   * same time share one question.
+   */
   recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
     // What readers keep is no writer's: the answer is another one.
     const key = `${kind.protocol}:${kind.mode ?? ""}:${name}`;
@@ -78,7 +81,8 @@ export class Keepers {
   }
 
   /**
-   * Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already.
+   * Was it given up, for a caller that would take it away by force? Where others wait the holder
+   * has been told of them already.
    */
   async isGivenUp(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
     if (kind.answer === null && kind.mode !== "read") return false;
@@ -107,12 +111,16 @@ export class Keepers {
     const seen = await kind.inspect(name);
     if (kind.mode !== "read" || !seen.kept) return this.#queue(kind, name, seen, left(), left());
     if (!(await this.#isHeard(name, left()))) return "silent";
-    // A place in the queue closes to all readers what they share: none is taken while a client does not answer.
+    // A place in the queue closes to all readers what they share: none is taken while a client does
+    // not answer.
     const is = await this.question(kind, name, left());
     return is === "idle" ? this.#queue(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
-  /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only holder that is asked; null: whichever it is. */
+  /**
+   * `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only
+   * holder that is asked; null: whichever it is.
+   */
   async #queue(
     kind: LockKind,
     name: string,
@@ -141,7 +149,10 @@ export class Keepers {
   }
 }
 
-/** How many holders there are, and whether all of them may have nobody inside. `nonce`: then they are asked that. */
+/**
+ * How many holders there are, and whether all of them may have nobody inside. `nonce`: then they
+ * are asked that.
+ */
 async function holdersOf(
   kind: LockKind,
   name: string,
@@ -155,7 +166,10 @@ async function holdersOf(
   return { held: holder === null ? 0 : 1, kept };
 }
 
-/** At the latest so many ms from now, behind the messages that came while this process stood still: they are not late, we are. */
+/**
+ * At the latest so many ms from now, behind the messages that came while this process stood still:
+ * they are not late, we are.
+ */
 function within(done: Promise<void>, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => setImmediate(resolve), ms);
@@ -166,7 +180,10 @@ function within(done: Promise<void>, ms: number): Promise<void> {
   });
 }
 
-/** A place in the queue that its client leaves as soon as it is granted the lock: that tells that it was given up. */
+/**
+ * A place in the queue that its client leaves as soon as it is granted the lock: that tells that it
+ * was given up.
+ */
 class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   readonly mode = "queue";
   readonly lease = GRANT_WINDOW;
@@ -213,8 +230,8 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
       await within(ended, wait);
     } finally {
       inbox.asked.delete(this.nonce);
-      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to the next waiter; a grant that is
-      // read behind this is left once more (R3).
+      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to
+      // the next waiter; a grant that is read behind this is left once more (R3).
       this.#services.leave(this.#kind, this.#hold);
     }
     return this.#is;

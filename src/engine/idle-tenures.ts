@@ -128,7 +128,8 @@ export class IdleTenures {
   // ---- renewals
 
   /**
-   * Those that are used are renewed before what is known of them is too old. Long bodies need none: the watchdog renews those.
+   * Those that are used are renewed before what is known of them is too old. Long bodies need none:
+   * the watchdog renews those.
    */
   #renewUsed(): void {
     const { mono } = now();
@@ -211,7 +212,10 @@ export class IdleTenures {
     else keepers.delete(this);
   }
 
-  /** The ones that were not used for the longest time, roughly: one that was used goes to the end of the line once. */
+  /**
+   * The ones that were not used for the longest time, roughly: one that was used goes to the end of
+   * the line once.
+   */
   #makeRoom(): void {
     const over: KeptTenure[] = [];
     for (const tenure of this.#kept) {
@@ -273,8 +277,8 @@ export class IdleTenures {
   // ----
 
   /**
-   * A kept lock is recalled. Was that read late, because the event loop stood still? Then other processes wait for it, and nobody
-   * here would know. Told once a minute.
+   * A kept lock is recalled. Was that read late, because the event loop stood still? Then other
+   * processes wait for it, and nobody here would know. Told once a minute.
    */
   recalled(name: string): void {
     const mono = clocks.mono.now();
@@ -303,8 +307,8 @@ const MINUTE = 60_000;
 /** Clients of this process that keep locks, or did. */
 const keepers = new Set<IdleTenures>();
 
-// The process ends, by `process.exit()` or an error that nobody caught: what is written here still leaves it, and other
-// processes need not wait for the end of locks that nobody uses.
+// The process ends, by `process.exit()` or an error that nobody caught: what is written here still
+// leaves it, and other processes need not wait for the end of locks that nobody uses.
 atProcessEnd(() => {
   together(() => {
     for (const idle of keepers) idle.endAll();

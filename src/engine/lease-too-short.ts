@@ -8,9 +8,9 @@ import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * Tries of one caller in a row that brought the lock, but so late that the lease was over. A machine or a network that is
- * slow for a moment does that to any caller. When it goes on, Redis is slower than the lease: more tries would take the
- * lock from the others for nothing, for ever.
+ * Tries of one caller in a row that brought the lock, but so late that the lease was over. A
+ * machine or a network that is slow for a moment does that to any caller. When it goes on, Redis is
+ * slower than the lease: more tries would take the lock from the others for nothing, for ever.
  */
 export class Outrun {
   readonly waiter: Waiter;
@@ -63,7 +63,10 @@ interface Outrunning {
   retry(failures: number): void;
 }
 
-/** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
+/**
+ * The lock was given, and the lease of this caller was over when the answer came: tried again after
+ * a pause, for a while.
+ */
 export function tryAgain(
   { health, name, kind }: { readonly health: RedisHealth; readonly name: string; readonly kind: LockKind },
   one: Outrunning,
@@ -77,7 +80,8 @@ export function tryAgain(
     one.retry(outrun.tries);
     return;
   }
-  // Every caller that waits here with such a lease would fare the same. One with a longer lease is served at once.
+  // Every caller that waits here with such a lease would fare the same. One with a longer lease is
+  // served at once.
   for (const other of [...one.line]) {
     const { lease } = other.terms;
     if (lease <= waiter.terms.lease) one.line.refuse(other, outrun.refusal(name, lease));

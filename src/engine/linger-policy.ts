@@ -12,20 +12,26 @@ import {
 import { between } from "../util/random.ts";
 
 /**
- * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "wanted": the same, before it was ever
- * idle, which has cost nobody a message. "lapsed": nobody did for as long as it
- * might stay. "given up": too many were kept, a connection broke, the client closed. "not kept": it was acquired to be kept,
- * and could not be, because its caller had it for too long.
+ * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "wanted": the
+ * same, before it was ever idle, which has cost nobody a message. "lapsed": nobody did for as long
+ * as it might stay. "given up": too many were kept, a connection broke, the client closed. "not
+ * kept": it was acquired to be kept, and could not be, because its caller had it for too long.
  */
 export type KeptEnd = "recalled" | "wanted" | "lapsed" | "given up" | "not kept";
 
-/** What a caller saves that takes a kept lock again: a pair of commands, and half of it where it has to ask Redis first. */
+/**
+ * What a caller saves that takes a kept lock again: a pair of commands, and half of it where it has
+ * to ask Redis first.
+ */
 export const TAKEN = 1;
 export const ASKED = 0.5;
 
 /** What is known of a name. */
 class Memory {
-  /** What it has saved, in pairs of commands, on average over the last times that it was kept; and how many these are. */
+  /**
+   * What it has saved, in pairs of commands, on average over the last times that it was kept; and
+   * how many these are.
+   */
   saved = 0;
   times = 0;
   isWorthIt = false;
@@ -41,9 +47,10 @@ class Memory {
 }
 
 /**
- * Which unlocked locks a client keeps, learned from what became of those that it kept: one that its own process takes again
- * saves that process two commands, one that another process wants costs that process a round trip. It knows no Redis and no
- * clock. A name that is not kept costs one look at a table, and nothing that stays.
+ * Which unlocked locks a client keeps, learned from what became of those that it kept: one that its
+ * own process takes again saves that process two commands, one that another process wants costs
+ * that process a round trip. It knows no Redis and no clock. A name that is not kept costs one look
+ * at a table, and nothing that stays.
  */
 export class LingerPolicy {
   /** How many locks a client keeps at the most, and how many names it remembers. */
@@ -54,8 +61,8 @@ export class LingerPolicy {
   /** Goes round the names, in search of one to forget. */
   #hand = this.#names.entries();
   /**
-   * What keeping a name saves of which nothing good is known, each time, smoothed over all of them. A client begins
-   * with a good opinion: its first names are kept at once.
+   * What keeping a name saves of which nothing good is known, each time, smoothed over all of them.
+   * A client begins with a good opinion: its first names are kept at once.
    */
   #average = LINGER_AVERAGE;
   /** The same of callers that come right back. */
@@ -71,13 +78,15 @@ export class LingerPolicy {
   }
 
   /**
-   * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can be kept at all. `saved`:
-   * what its time with this process has saved since it was acquired, in pairs of commands. `isGranted`: it has come by a
-   * message, from another client, which may want it back.
+   * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can
+   * be kept at all. `saved`: what its time with this process has saved since it was acquired, in
+   * pairs of commands. `isGranted`: it has come by a message, from another client, which may want
+   * it back.
    */
   keeps(name: string, at: number, saved = 0, isGranted = false): boolean {
     if (saved > 0) {
-      // What is used goes on. Learned at once, and not each time: how its time ends may be known in hours only.
+      // What is used goes on. Learned at once, and not each time: how its time ends may be known in
+      // hours only.
       if (saved >= LINGER_WORTH && saved <= LINGER_WORTH + ASKED) {
         const known = this.#names.get(name);
         // As much is likely to follow.
@@ -97,8 +106,8 @@ export class LingerPolicy {
     if (isGranted) return false;
     if (this.#average >= LINGER_WORTH) return true;
     if (--this.#untilTry > 0) return false;
-    // At random, so that it does not follow the order in which the names come: once in this many calls on average, and the
-    // less it brings the more seldom.
+    // At random, so that it does not follow the order in which the names come: once in this many
+    // calls on average, and the less it brings the more seldom.
     const calls = Math.min(LINGER_TRIES * (LINGER_WORTH / this.#average) ** 2, LINGER_TRIES_MAX);
     this.#untilTry = Math.round(this.#between(1, 2 * calls - 1));
     this.#memoryOf(name).isTried = true;
@@ -106,9 +115,10 @@ export class LingerPolicy {
   }
 
   /**
-   * Its time with this process is over. `saved`: see `keeps`. `isShared`: many clients may keep it at a time, and one that wants it
-   * for itself waits for all of them: so it rests behind each recall, whatever it had saved. Else readers that come back at once
-   * would each time keep it from the next writer.
+   * Its time with this process is over. `saved`: see `keeps`. `isShared`: many clients may keep it
+   * at a time, and one that wants it for itself waits for all of them: so it rests behind each
+   * recall, whatever it had saved. Else readers that come back at once would each time keep it from
+   * the next writer.
    */
   ended(name: string, how: KeptEnd, saved: number, at: number, isShared = false): void {
     const { stats } = this;
@@ -129,8 +139,8 @@ export class LingerPolicy {
   }
 
   /**
-   * Should an unlock wait until the end of this turn of the event loop, for a caller of this process that takes the lock
-   * right again?
+   * Should an unlock wait until the end of this turn of the event loop, for a caller of this
+   * process that takes the lock right again?
    */
   comesBack(name: string): boolean {
     const known = this.#names.get(name);
@@ -175,7 +185,10 @@ export class LingerPolicy {
     return known;
   }
 
-  /** One that was not asked for in the latest round. From where the last one was: at the front of the map are its gaps. */
+  /**
+   * One that was not asked for in the latest round. From where the last one was: at the front of
+   * the map are its gaps.
+   */
   #forgetOne(): void {
     for (;;) {
       const next = this.#hand.next();

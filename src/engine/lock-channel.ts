@@ -5,8 +5,8 @@ import type { Ask, LockKind } from "./lock-kind.ts";
 export type Seen = NonNullable<Ask["channel"]> & { readonly mayQueue: boolean };
 
 /**
- * How a process hears of one lock: grants on the client's own channel, or messages on a channel of the lock. Protects waiters
- * from queueing, or sleeping, where nothing could reach them.
+ * How a process hears of one lock: grants on the client's own channel, or messages on a channel of
+ * the lock. Protects waiters from queueing, or sleeping, where nothing could reach them.
  */
 export class LockChannel {
   /** Its name; null: the kind has no messages. */
@@ -64,7 +64,10 @@ export class LockChannel {
     if (!this.isHeard) this.ready().catch(() => {});
   }
 
-  /** The same after the command of callers that may wait: once for a client after a try, and each time that they queue. */
+  /**
+   * The same after the command of callers that may wait: once for a client after a try, and each
+   * time that they queue.
+   */
   prepare(mode: "try" | "queue"): void {
     const { name } = this;
     if (mode === "queue") this.listen();

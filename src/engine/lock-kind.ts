@@ -9,8 +9,9 @@ import type { Terms } from "./lease/terms.ts";
 
 export type { Told } from "../redis/call.ts";
 
-// What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects the kinds from the races of
-// waiting, which the engine solves once for all of them, and the engine from every protocol's details.
+// What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects
+// the kinds from the races of waiting, which the engine solves once for all of them, and the engine
+// from every protocol's details.
 
 /** How one attempt is made. */
 export interface Ask {
@@ -24,13 +25,19 @@ export interface Ask {
   readonly entryTtl: number;
   /** How often the hold may be passed on: for each pass a token is reserved. */
   readonly passes: number;
-  /** Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is one of `together`. */
+  /**
+   * Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is
+   * one of `together`.
+   */
   readonly after: Hold | null;
-  /** The digit that the lock gets when it is ours at once. A hold that is granted by message is not told before it is renewed. */
+  /**
+   * The digit that the lock gets when it is ours at once. A hold that is granted by message is not
+   * told before it is renewed.
+   */
   readonly told: ToldDigit;
   /**
-   * Of a try that asks a holder with nobody inside to give the lock up; such a holder answers with it. It queues behind that one,
-   * and behind no other. Null: it asks nobody.
+   * Of a try that asks a holder with nobody inside to give the lock up; such a holder answers with
+   * it. It queues behind that one, and behind no other. Null: it asks nobody.
    */
   readonly nonce: string | null;
   /** Of such a try: the token of the only holder that is asked. Left out: whichever it is. */
@@ -63,9 +70,10 @@ interface Channel {
 }
 
 /**
- * How callers of a kind wake. By a grant: Redis keeps a queue and makes the next waiter the owner; `solitary`: every waiter
- * has an entry of its own in it, so that order holds over the whole fleet. By a message on a channel, which only says that the
- * lock may be free. By time: there are no messages, and `pause` is how long to sleep before the n-th further try, in ms.
+ * How callers of a kind wake. By a grant: Redis keeps a queue and makes the next waiter the owner;
+ * `solitary`: every waiter has an entry of its own in it, so that order holds over the whole fleet.
+ * By a message on a channel, which only says that the lock may be free. By time: there are no
+ * messages, and `pause` is how long to sleep before the n-th further try, in ms.
  */
 export type Wake =
   | { readonly by: "grant"; readonly solitary: boolean }
@@ -81,8 +89,9 @@ export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void
 }
 
 /**
- * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
- * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
+ * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the
+ * waiting engine does, the same way for every kind. Each method is one command; a rejection means
+ * that its outcome is unknown.
  */
 export interface LockKind extends Renewer, Admin {
   /** What makes it, a method of the client or a function beside it; or what that makes. */
@@ -113,8 +122,9 @@ export interface LockKind extends Renewer, Admin {
   /** Release and queue again in one command. Null: the kind has no queue. */
   readonly yield: ((old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>) => void) | null;
   /**
-   * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
-   * Rejects with NotReplicatedError when too few have. `told`: the digit that the lock gets; left out: as it is.
+   * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves
+   * when they do. Rejects with NotReplicatedError when too few have. `told`: the digit that the
+   * lock gets; left out: as it is.
    */
   confirm(
     hold: { readonly name: string; readonly id: string; readonly label: string },
@@ -123,9 +133,11 @@ export interface LockKind extends Renewer, Admin {
     told?: ToldDigit,
   ): Promise<RenewAnswer>;
   /**
-   * Ends holds that nobody is inside of, up to `batch` of one server in one command. `isFirst`: none has gone just before them.
-   * RACE: a process that ends reads no answer which says that the server does not know the script. So the script's text goes with the
-   * first, and with no other: the connection takes only so much at once. Null: the kind has no stays.
+   * Ends holds that nobody is inside of, up to `batch` of one server in one command. `isFirst`:
+   * none has gone just before them.
+   * RACE: a process that ends reads no answer which says that the server does not know the script.
+   * So the script's text goes with the first, and with no other: the connection takes only so much
+   * at once. Null: the kind has no stays.
    */
   readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
@@ -135,8 +147,8 @@ export interface LockKind extends Renewer, Admin {
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   /**
-   * Locks of one protocol with the same answer are on one server for good, so an attempt at one of them can look at another.
-   * Null: of this kind none can.
+   * Locks of one protocol with the same answer are on one server for good, so an attempt at one of
+   * them can look at another. Null: of this kind none can.
    */
   readonly together: ((name: string) => string) | null;
   /**
@@ -146,7 +158,10 @@ export interface LockKind extends Renewer, Admin {
   readonly policy: "exclusive" | "shared" | "pooled";
   /** Leaves a hold `stays` units; 0: it ends. Null: a hold has one unit. */
   readonly shrink: ((hold: Hold, stays: number, told: Told<ReleaseAnswer>) => void) | null;
-  /** Which of the two locks it is where readers share one, and what they are to each other. Left out: its holder is alone. */
+  /**
+   * Which of the two locks it is where readers share one, and what they are to each other. Left
+   * out: its holder is alone.
+   */
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
   /** Do its leases have fencing tokens? */
@@ -155,20 +170,24 @@ export interface LockKind extends Renewer, Admin {
 
 /** What inspections, people's tools and warnings ask about a lock. No acquisition depends on it. */
 export interface Admin {
-  /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
+  /**
+   * `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out:
+   * nobody is asked.
+   */
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** The same without waiters. */
   holder(name: string): Promise<Inspected>;
   /** What inspections call a hold, with its random bits. */
   shownAs(hold: Hold): string;
   /**
-   * How many units would be free if nobody held any but these holds of this process: what a caller behind them waits for in
-   * vain as long as they stay. Null: there is one unit, which one holds at a time.
+   * How many units would be free if nobody held any but these holds of this process: what a caller
+   * behind them waits for in vain as long as they stay. Null: there is one unit, which one holds at
+   * a time.
    */
   readonly besides: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
   /**
-   * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds were ended: 0 = the holder that
-   * is meant does not hold it.
+   * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds
+   * were ended: 0 = the holder that is meant does not hold it.
    */
   forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
 }
@@ -186,15 +205,18 @@ export interface Sharing {
   readonly readers: LockKind;
   readonly writers: readonly LockKind[];
   /**
-   * Asks whether more readers may come into this hold, and raises its end to `lease` ms from now, both only where nobody waits.
-   * "gone": nobody has it. It never makes a hold, nor takes a place.
+   * Asks whether more readers may come into this hold, and raises its end to `lease` ms from now,
+   * both only where nobody waits. "gone": nobody has it. It never makes a hold, nor takes a place.
    */
   join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
-  /** Answers a recall that names this nonce, to the writer's client that has asked: is a reader of this process inside? */
+  /**
+   * Answers a recall that names this nonce, to the writer's client that has asked: is a reader of
+   * this process inside?
+   */
   answer(name: string, nonce: string, is: "busy" | "idle"): void;
   /**
-   * How many holds readers have, and how many of these may have nobody inside. `nonce`: those are asked whether somebody is; left
-   * out: nobody is asked.
+   * How many holds readers have, and how many of these may have nobody inside. `nonce`: those are
+   * asked whether somebody is; left out: nobody is asked.
    */
   readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }>;
 }
@@ -216,23 +238,35 @@ export interface Leavable {
 export interface Member {
   readonly kind: LockKind;
   readonly name: string;
-  /** How often it may have been passed on in this process before a caller of this one gets it. Left out: as its kind has it. */
+  /**
+   * How often it may have been passed on in this process before a caller of this one gets it. Left
+   * out: as its kind has it.
+   */
   readonly passes?: number | undefined;
 }
 
 /**
- * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless the lock of the one before it
- * is owned by that one's hold. Then the call ends with BLOCKED.
+ * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless
+ * the lock of the one before it is owned by that one's hold. Then the call ends with BLOCKED.
  */
 export interface Link {
   readonly before: Link | null;
-  /** With what it was asked for last. Null: with nothing of its own, because another caller's command tells for it too. */
+  /**
+   * With what it was asked for last. Null: with nothing of its own, because another caller's
+   * command tells for it too.
+   */
   hold: Hold | null;
   /** The holder that it met may have nobody inside. */
   mayBeIdle: boolean;
-  /** ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does not wait. */
+  /**
+   * ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does
+   * not wait.
+   */
   readonly wait: number;
 }
 
-/** Why a try of a multi-lock ends: the lock before it is not held. Nobody outside of the package sees this error. */
+/**
+ * Why a try of a multi-lock ends: the lock before it is not held. Nobody outside of the package
+ * sees this error.
+ */
 export const BLOCKED = new Error("the lock before it is not held");

@@ -28,8 +28,9 @@ import { type Entrance, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
 
 /**
- * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers from waiting for ever: when
- * the client closes, or its connection ends for good, all are refused; when a connection comes back, all look again.
+ * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers
+ * from waiting for ever: when the client closes, or its connection ends for good, all are refused;
+ * when a connection comes back, all look again.
  */
 export class LockManager implements Services {
   readonly clientId: string;
@@ -52,7 +53,10 @@ export class LockManager implements Services {
   isSweeping = false;
   isClosed = false;
   readonly #queues = new Map<LockKind, Map<string, LocalLock>>();
-  /** Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that no caller expects. */
+  /**
+   * Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that
+   * no caller expects.
+   */
   readonly #granting = new Map<LockKind["protocol"], LockKind>();
   readonly #ids: HoldIds;
   #calls = 0;
@@ -86,8 +90,9 @@ export class LockManager implements Services {
       },
     });
     this.idle = new IdleTenures(this);
-    // RACE: a recall may have been lost with the subscription, and the answer to a command that was sent before says that
-    // nobody waits. So every hold counts as wanted, also one whose command is unanswered.
+    // RACE: a recall may have been lost with the subscription, and the answer to a command that was
+    // sent before says that nobody waits. So every hold counts as wanted, also one whose command is
+    // unanswered.
     this.inbox.subscriptions.onGap = () => {
       this.inbox.recovered();
       this.#mayBeWanted();
@@ -110,7 +115,8 @@ export class LockManager implements Services {
   // ---- callers
 
   /**
-   * Waits up to `wait` ms for the lock, and resolves with what `take` makes of it. Null: another client held it all the time.
+   * Waits up to `wait` ms for the lock, and resolves with what `take` makes of it. Null: another
+   * client held it all the time.
    */
   enter<T>(
     kind: LockKind,
@@ -166,7 +172,10 @@ export class LockManager implements Services {
     return this.selfWait.leaseOf(protocol, name) ? "this process" : "somebody else";
   }
 
-  /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. `beside`: of what has no queue. */
+  /**
+   * No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them.
+   * `beside`: of what has no queue.
+   */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
     this.idle.close();
@@ -298,7 +307,10 @@ export class LockManager implements Services {
   }
 }
 
-/** How often callers without an answer are looked at, in ms. An alarm that is set and cleared for each would cost as much as a command. */
+/**
+ * How often callers without an answer are looked at, in ms. An alarm that is set and cleared for
+ * each would cost as much as a command.
+ */
 const SWEEP = 50;
 
 const ended = (name: string, kind: LockKind, commands: Transport): LockUnavailableError =>

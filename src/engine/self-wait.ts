@@ -15,15 +15,21 @@ interface Callers extends Iterable<Waiter> {
   readonly name: string;
 }
 
-/** The clients of this process that are not closed. A client that was only forgotten must not be kept by this. */
+/**
+ * The clients of this process that are not closed. A client that was only forgotten must not be
+ * kept by this.
+ */
 const clients = new Set<WeakRef<SelfWait>>();
 
-/** When a caller that waits for a lock of its own process has waited for so long that it must be called a deadlock. */
+/**
+ * When a caller that waits for a lock of its own process has waited for so long that it must be
+ * called a deadlock.
+ */
 export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
 
 /**
- * Of these callers, the first one that may have been called by the code that holds the lock: a caller that came before the
- * holder got it waits in a plain queue.
+ * Of these callers, the first one that may have been called by the code that holds the lock: a
+ * caller that came before the holder got it waits in a plain queue.
  */
 export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
   for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
@@ -31,8 +37,8 @@ export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waite
 }
 
 /**
- * Warns of the commonest self-made deadlock: a caller waits for a lock that its own process keeps holding, in this client or
- * in another one.
+ * Warns of the commonest self-made deadlock: a caller waits for a lock that its own process keeps
+ * holding, in this client or in another one.
  */
 export class SelfWait {
   readonly #watchdog: Watchdog;
@@ -87,7 +93,10 @@ export class SelfWait {
     }
   }
 
-  /** Another client of this process holds a lock with this name: is it the same lock, or one on another server? */
+  /**
+   * Another client of this process holds a lock with this name: is it the same lock, or one on
+   * another server?
+   */
   async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.inspect(name).catch(() => null);
     // The number of the hold alone would not do: every client begins at 1.
@@ -96,8 +105,8 @@ export class SelfWait {
   }
 
   /**
-   * Several callers may hold it at once, in this process too: only a caller whose units would not be free if all others gave
-   * theirs back waits for its own process.
+   * Several callers may hold it at once, in this process too: only a caller whose units would not
+   * be free if all others gave theirs back waits for its own process.
    */
   async #lookAmong(callers: Callers, at: number): Promise<void> {
     const { kind, name } = callers;
@@ -151,7 +160,8 @@ export class SelfWait {
   }
 
   /**
-   * A caller has waited for `waited` ms for what its own scope holds. An event for every such caller; a process warning once for each two places.
+   * A caller has waited for `waited` ms for what its own scope holds. An event for every such
+   * caller; a process warning once for each two places.
    * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
    */
   warnOfScope(

@@ -53,8 +53,8 @@ export interface TenureHome {
 
 /**
  * One hold that owns the lock, and its users in this process: which callers are inside, which comes
- * next without Redis, and when it goes back. Protects callers from a hold that is over, taken away or too short
- * for them, and the other processes from a hold that stays here without a user.
+ * next without Redis, and when it goes back. Protects callers from a hold that is over, taken away
+ * or too short for them, and the other processes from a hold that stays here without a user.
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|

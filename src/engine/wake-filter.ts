@@ -3,14 +3,15 @@ import type { AttemptAnswer } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 
 /**
- * What an acquisition knows of the messages that say "the lock may be free". Protects Redis from tries without end that
- * made-up messages would lead to.
+ * What an acquisition knows of the messages that say "the lock may be free". Protects Redis from
+ * tries without end that made-up messages would lead to.
  *
- * Every client that may PUBLISH can say that. When it is true, the lock has changed hands, or its holder is the one that the word
- * names: the try behind it meets another holder, or another end of its TTL. When two tries in a row, each behind a word, meet
- * what the one before has met, then the words of the next WAKE_REST ms lead to one try together. RACE: not when one does. A
- * try can overtake the word of a release, and meets the next holder already; the word comes then, and the try behind it meets
- * that holder again.
+ * Every client that may PUBLISH can say that. When it is true, the lock has changed hands, or its
+ * holder is the one that the word names: the try behind it meets another holder, or another end of
+ * its TTL. When two tries in a row, each behind a word, meet what the one before has met, then the
+ * words of the next WAKE_REST ms lead to one try together. RACE: not when one does. A try can
+ * overtake the word of a release, and meets the next holder already; the word comes then, and the
+ * try behind it meets that holder again.
  */
 export class WakeFilter {
   /** How many messages came. */

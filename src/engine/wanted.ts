@@ -17,8 +17,9 @@ interface Client {
 }
 
 /**
- * Leases whose holders want to know when somebody waits. Protects all others from paying for that: before the first such holder
- * asks nothing is made, subscribed or sent, and of a lease that has ended nothing is left.
+ * Leases whose holders want to know when somebody waits. Protects all others from paying for that:
+ * before the first such holder asks nothing is made, subscribed or sent, and of a lease that has
+ * ended nothing is left.
  */
 export class WantedLeases {
   /** Those that are held and that nobody is known to wait for, by the lock's name: one at a time holds it. */
@@ -63,8 +64,9 @@ export class WantedLeases {
   }
 
   /**
-   * RACE: a waiter queues meanwhile. Before the lock says that its holder is told, it is in the answer; behind that, it sends a
-   * message, and those are heard by then. What fails is not told: the next renewal says whether somebody waits.
+   * RACE: a waiter queues meanwhile. Before the lock says that its holder is told, it is in the
+   * answer; behind that, it sends a message, and those are heard by then. What fails is not told:
+   * the next renewal says whether somebody waits.
    */
   async #ask(lease: SharedLease): Promise<void> {
     const { inbox, commands } = this.#client;

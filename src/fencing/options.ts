@@ -15,20 +15,22 @@ import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defau
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {
   /**
-   * The token of the lock that protects the resource; or its lease, whose write is then refused here, with LockLostError,
-   * when its loss is known already.
+   * The token of the lock that protects the resource; or its lease, whose write is then refused
+   * here, with LockLostError, when its loss is known already.
    */
   fence: number | { readonly name: string; readonly token: number; assertHeld(): void };
   /**
-   * The name of what is protected: writes with the same one share a highest token. In Cluster it must have the slot of the
-   * keys: "{order:42}" for "{order:42}:status". Default: the key, where there is exactly one.
+   * The name of what is protected: writes with the same one share a highest token. In Cluster it
+   * must have the slot of the keys: "{order:42}" for "{order:42}:status". Default: the key, where
+   * there is exactly one.
    */
   resource?: string | undefined;
   /**
-   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day;
-   * for ever where tokens are counters (below 10^15, as those of `redissonFencedLock`). The same for all writers of a resource.
-   * Where nothing is remembered, a token that is older than this is refused: that is safe, but a holder that has held its
-   * lock for longer without a write must take the lock again.
+   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever.
+   * Default: 86 400 000, a day; for ever where tokens are counters (below 10^15, as those of
+   * `redissonFencedLock`). The same for all writers of a resource. Where nothing is remembered, a
+   * token that is older than this is refused: that is safe, but a holder that has held its lock for
+   * longer without a write must take the lock again.
    */
   remember?: number | undefined;
   /** How long the write may stay unanswered. Default: 5 000. */
@@ -70,7 +72,8 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
     throw refuse(TypeError, what, "resource", wanted, resource);
   }
   const name = checkText(what, "resource", resource ?? key);
-  // A counter that was forgotten starts the comparison anew, and its age cannot be told: a late write would get in.
+  // A counter that was forgotten starts the comparison anew, and its age cannot be told: a late
+  // write would get in.
   const isCounter = (token as number) < TIME_TOKEN_MIN;
   if (isCounter && remember !== undefined && remember !== Number.POSITIVE_INFINITY)
     throw refuse(RangeError, what, "remember", "Infinity for a token that is a counter", remember);

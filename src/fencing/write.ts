@@ -17,7 +17,10 @@ export interface FencedWrite {
   readonly args: readonly RedisArgument[];
 }
 
-/** One for each connection: it listens to it, and a connection takes only so many listeners without a warning. */
+/**
+ * One for each connection: it listens to it, and a connection takes only so many listeners without
+ * a warning.
+ */
 const known = new WeakMap<object, ScriptRunner>();
 
 /**

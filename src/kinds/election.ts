@@ -35,13 +35,17 @@ interface Term {
 /** While a slot moves, a renewal of the lock alone must still be in time. */
 const renewTerm: Script = { ...lua.renew, isImpatient: true };
 
-/** What is proclaimed stands so many leases longer than it was renewed for: it counts only while its term lasts. */
+/**
+ * What is proclaimed stands so many leases longer than it was renewed for: it counts only while its
+ * term lasts.
+ */
 const LEASES = 2;
 
 /**
- * The lock whose holder is the leader of an election: a fair lock with keys of its own. It is never passed on inside a process, nor
- * kept there. Whatever ends a term tells its observers, behind the answer of Redis: a message that comes before the end
- * would make them ask too early. A crash tells nobody.
+ * The lock whose holder is the leader of an election: a fair lock with keys of its own. It is never
+ * passed on inside a process, nor kept there. Whatever ends a term tells its observers, behind the
+ * answer of Redis: a message that comes before the end would make them ask too early. A crash tells
+ * nobody.
  */
 export class ElectionKind extends HandoffLock {
   override readonly label = "election";
@@ -72,7 +76,10 @@ export class ElectionKind extends HandoffLock {
     return this.commands.run(lua.observe, [lock, leader], [], decodeObserved);
   }
 
-  /** Says which client leads. `lease`: in ms. A rejection means that it may stand, and is said again with the next renewal. */
+  /**
+   * Says which client leads. `lease`: in ms. A rejection means that it may stand, and is said again
+   * with the next renewal.
+   */
   proclaim(term: Term, value: string, lease: number): Promise<"stands" | "gone" | "taken"> {
     const number = (this.#said.get(term.id)?.number ?? 0) + 1;
     const said = { number, value, isUnderWay: true };
@@ -112,7 +119,8 @@ export class ElectionKind extends HandoffLock {
         timeout,
       );
       const said = this.#said.get(id);
-      // It was deleted, or lost with its command: nobody would learn which client leads until the next proclamation.
+      // It was deleted, or lost with its command: nobody would learn which client leads until the
+      // next proclamation.
       if (answer.is === "renewed" && said && !said.isUnderWay && number < said.number)
         this.#say(term, said, ttl).catch(() => {});
       return answer;

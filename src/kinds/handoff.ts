@@ -61,9 +61,10 @@ class HandoffKeys {
 }
 
 /**
- * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner. A fair lock
- * has a queue entry for every waiter and no passes, so that the order holds over all processes. Positions of arguments stand
- * here and in the headers under lua/handoff, nowhere else.
+ * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of
+ * them the owner. A fair lock has a queue entry for every waiter and no passes, so that the order
+ * holds over all processes. Positions of arguments stand here and in the headers under lua/handoff,
+ * nowhere else.
  */
 export class HandoffLock extends HoldScripts implements LockKind {
   readonly label: LockKind["label"];
@@ -120,7 +121,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
       const owner = hold.id + hold.label;
-      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
+      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say
+      // nothing are left out.
       if (mode === "queue" || after || nonce !== null)
         args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
       else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
@@ -134,7 +136,10 @@ export class HandoffLock extends HoldScripts implements LockKind {
     commands.send(lines, keys, args, decode, told);
   }
 
-  /** Most are told that they own the lock, with nobody behind them: a text is all of that answer, the time that is the token too. */
+  /**
+   * Most are told that they own the lock, with nobody behind them: a text is all of that answer,
+   * the time that is the token too.
+   */
   readonly #attempted = (reply: unknown, call: Asked): AttemptAnswer => {
     const told = call.argv[DIGIT];
     if (Array.isArray(reply)) return this.learned(reply, call, told);
@@ -249,7 +254,10 @@ export class HandoffLock extends HoldScripts implements LockKind {
   override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>
     this.tellAsker(name, nonce, is);
 
-  /** Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag. */
+  /**
+   * Locks with the same clock share a slot: all of them on one server, in Cluster those behind a
+   * prefix with a tag.
+   */
   together(name: string): string {
     return this.commands.keys.of(name).clock;
   }

@@ -42,8 +42,8 @@ interface Named {
 }
 
 /**
- * What the scripts of every protocol on one Redis have in common: what an attempt teaches, and how a hold is kept. `renew` and
- * `confirm` take the same arguments everywhere.
+ * What the scripts of every protocol on one Redis have in common: what an attempt teaches, and how
+ * a hold is kept. `renew` and `confirm` take the same arguments everywhere.
  */
 export abstract class HoldScripts {
   readonly batch: number;
@@ -57,8 +57,9 @@ export abstract class HoldScripts {
   readonly besides: LockKind["besides"] = null;
   protected readonly commands: Commands;
   /**
-   * The epoch of the connection whose user may run all that the scripts run. The first acquisition of each connection looks
-   * before it writes anything: an ACL that lacks one of the commands would stop a script in the middle.
+   * The epoch of the connection whose user may run all that the scripts run. The first acquisition
+   * of each connection looks before it writes anything: an ACL that lacks one of the commands would
+   * stop a script in the middle.
    */
   protected knownIn = -1;
   readonly #replication: Replication | null;
@@ -95,13 +96,19 @@ export abstract class HoldScripts {
     return id;
   }
 
-  /** The holder with this id as it stands in Redis: people are shown less of it. Null: that one does not hold the lock. */
+  /**
+   * The holder with this id as it stands in Redis: people are shown less of it. Null: that one does
+   * not hold the lock.
+   */
   protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
     const text = await this.commands.run(inspect, keys, [], (reply) => new Fields(reply).text());
     return withoutBits(text) === id ? text : null;
   }
 
-  /** Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it were an error. */
+  /**
+   * Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it
+   * were an error.
+   */
   protected readonly attempted = (reply: unknown, call: Asked): AttemptAnswer => this.learned(reply, call, 0);
 
   /** `told`: the digit that was asked for. */
@@ -112,7 +119,10 @@ export abstract class HoldScripts {
     return answer;
   }
 
-  /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */
+  /**
+   * On the asker's own channel: of what it says only its id counts, and what it is told names the
+   * lock that is ours.
+   */
   tellAsker(name: string, nonce: string, is: "busy" | "idle"): void {
     const asker = askerOf(nonce);
     if (asker === null) return;

@@ -23,16 +23,21 @@ import { redissonLua as lua } from "./redisson-lua.generated.ts";
 const LATCH_TTL = 16_000;
 
 /**
- * Redisson's plain lock, key for key and message for message, to share a lock with Java: one release channel for each
- * lock, a broadcast that only says "try again", the holder's TTL as the fallback. It has no fencing tokens, unless
- * `isFenced`: Redisson's fenced lock is the same with a counter beside it.
+ * Redisson's plain lock, key for key and message for message, to share a lock with Java: one
+ * release channel for each lock, a broadcast that only says "try again", the holder's TTL as the
+ * fallback. It has no fencing tokens, unless `isFenced`: Redisson's fenced lock is the same with a
+ * counter beside it.
  *
- * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
+ * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has
+ * its own (R1).
  */
 export class RedissonLock extends HoldScripts implements LockKind {
   readonly label: "redissonLock" | "redissonFencedLock";
   readonly eventKind: "redisson" | "redissonFenced";
-  /** Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one. */
+  /**
+   * Both have the same key. A scope that holds the plain lock has no token to give to a caller that
+   * enters the fenced one.
+   */
   readonly protocol: "redisson" | "redisson-fenced";
   /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
   readonly localHandoffs: number;

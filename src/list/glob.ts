@@ -1,5 +1,5 @@
-// Patterns for names. Redis would match bytes of encoded names, so it only gets a coarser pattern: what it lets through is
-// matched here.
+// Patterns for names. Redis would match bytes of encoded names, so it only gets a coarser pattern:
+// what it lets through is matched here.
 
 /** One character of a name, or any text. */
 type Piece = "*" | ((character: string) => boolean);
@@ -33,7 +33,10 @@ export class Glob {
     this.literals = literals;
   }
 
-  /** In time that grows with the length of the name times that of the pattern, and no faster: anybody may have written both. */
+  /**
+   * In time that grows with the length of the name times that of the pattern, and no faster:
+   * anybody may have written both.
+   */
   matches(name: string): boolean {
     const characters = [...name];
     let at = 0;

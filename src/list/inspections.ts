@@ -14,8 +14,9 @@ interface Named {
 }
 
 /**
- * What stands in locks and elections, in their order; null: in its keys is something else. One command shows many of them: one for each
- * costs this process twice as much, and Redis half as much again.
+ * What stands in locks and elections, in their order; null: in its keys is something else. One
+ * command shows many of them: one for each costs this process twice as much, and Redis half as much
+ * again.
  */
 export async function inspectAll(commands: Commands, named: readonly Named[]): Promise<(Inspected | null)[]> {
   // In Cluster a command has the keys of one of them.

@@ -24,10 +24,16 @@ const KINDS: Readonly<Record<GrantProtocol, ListedKind>> = {
   election: "election",
 };
 
-/** An owner of Redisson's plain lock: of a client and a thread, or a hold. Its other hashes have fields of other forms. */
+/**
+ * An owner of Redisson's plain lock: of a client and a thread, or a hold. Its other hashes have
+ * fields of other forms.
+ */
 const REDISSON_OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
 
-/** What the scripts say of a key that is no lock of a format that is known. Redis 6.2 puts its own words before those of a script's call. */
+/**
+ * What the scripts say of a key that is no lock of a format that is known. Redis 6.2 puts its own
+ * words before those of a script's call.
+ */
 const isForeign = /^LOCKFORMAT|\bWRONGTYPE\b/;
 
 /** Asked for where only the answer counts. */
@@ -35,7 +41,10 @@ const ANY = { kind: "lock", name: "holdfast" } as const;
 
 type Wanted = ReturnType<typeof checkList>;
 
-/** Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody waits for it. */
+/**
+ * Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody
+ * waits for it.
+ */
 export class Lister {
   readonly #redis: RedisLike | ClusterLike;
   readonly #commands: Commands;
@@ -112,7 +121,10 @@ export class Lister {
     for (const primary of primariesOf(this.#redis)) yield* scan(primary, plan);
   }
 
-  /** Without those that are gone by now, or are shown by another of their keys, or are no lock of a format that is known. */
+  /**
+   * Without those that are gone by now, or are shown by another of their keys, or are no lock of a
+   * format that is known.
+   */
   async #lookAt(candidates: readonly Candidate[]): Promise<Listed[]> {
     const exclusive = candidates.filter(isExclusive);
     const [inspected, looks] = await Promise.all([
@@ -148,6 +160,9 @@ type Exclusive = Candidate & { readonly kind: "lock" | "election" };
 
 const isExclusive = (one: Candidate): one is Exclusive => one.kind === "lock" || one.kind === "election";
 
-/** A lock that is held is found by its own key, which stands as long as anybody holds it; a free one has only its queue. */
+/**
+ * A lock that is held is found by its own key, which stands as long as anybody holds it; a free one
+ * has only its queue.
+ */
 const shown = ({ kind, name, isQueue }: Candidate, look: Look | null): Listed | null =>
   look && isQueue === (look.holder === null) ? Object.assign({ kind, name }, look) : null;

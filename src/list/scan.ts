@@ -23,7 +23,10 @@ export interface ScanPlan {
 export const primariesOf = (redis: RedisLike | ClusterLike): readonly RedisLike[] =>
   isCluster(redis) ? redis.nodes("master") : [redis];
 
-/** The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step may have found none. */
+/**
+ * The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step
+ * may have found none.
+ */
 export async function* scan(
   redis: RedisLike,
   { pattern, type, timeout, trouble, signal }: ScanPlan,
@@ -48,8 +51,9 @@ export async function* scan(
 }
 
 /**
- * The texts that came last, `most` at least and twice as many at the most. While Redis makes its table smaller, SCAN names a key
- * again that it has named before, soon behind it: what has come long ago need not be remembered.
+ * The texts that came last, `most` at least and twice as many at the most. While Redis makes its
+ * table smaller, SCAN names a key again that it has named before, soon behind it: what has come
+ * long ago need not be remembered.
  */
 export class Recent {
   readonly #most: number;

@@ -52,7 +52,10 @@ interface BodyCall<Body> {
 
 /** What the locks of a client are called with. `what`, for messages: the lock's name, or those of several. */
 export class CallRules {
-  /** How often a lock may have been passed on in this process before a call gets it. Undefined: as its kind has it. */
+  /**
+   * How often a lock may have been passed on in this process before a call gets it. Undefined: as
+   * its kind has it.
+   */
   readonly passes: number | undefined;
   /** For how many ms the lock may stay with this process when it is unlocked. */
   readonly linger: number;
@@ -62,14 +65,17 @@ export class CallRules {
   readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
-  /** The last wait and lease that `tryLock` was called with, which the next call mostly has too, and what they ask for. */
+  /**
+   * The last wait and lease that `tryLock` was called with, which the next call mostly has too, and
+   * what they ask for.
+   */
   #latest: { readonly wait: unknown; readonly lease: unknown; readonly request: Request };
   readonly #options: typeof OF_LOCKS.call;
   readonly #bodyOptions: typeof OF_LOCKS.body;
 
   /**
-   * `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. `isLock`: false: of permits, which
-   * nobody enters again.
+   * `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had.
+   * `isLock`: false: of permits, which nobody enters again.
    */
   constructor(
     leaseTime: number,
@@ -114,8 +120,9 @@ export class CallRules {
   }
 
   /**
-   * Of `withLock(body)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`: must Redis say at
-   * the end that the lock was held? @throws TypeError, RangeError
+   * Of `withLock(body)` or `withLock(options, body)`. `Body`: what the function is called with,
+   * unchecked. `confirm`: must Redis say at the end that the lock was held? @throws TypeError,
+   * RangeError
    */
   withLock<Body>(what: What, args: readonly unknown[], method = "withLock"): BodyCall<Body> {
     const { body, options } = checkBody<Body>(what, method, args);

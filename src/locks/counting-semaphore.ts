@@ -26,8 +26,8 @@ export interface PermitKind extends LockKind {
 }
 
 /**
- * A semaphore as the caller sees it: arguments and handles around the lock manager. Nothing is re-entered: a scope only gives
- * back what was taken in it and left behind.
+ * A semaphore as the caller sees it: arguments and handles around the lock manager. Nothing is
+ * re-entered: a scope only gives back what was taken in it and left behind.
  */
 export class CountingSemaphore implements Semaphore {
   readonly name: string;
@@ -104,7 +104,10 @@ export class CountingSemaphore implements Semaphore {
     return { name: this.name, kind: this.#kind.label, permits: this.#permits };
   }
 
-  /** The idiom of semaphores inside one process: it would give back permits that others have. JavaScript callers are told what to do. */
+  /**
+   * The idiom of semaphores inside one process: it would give back permits that others have.
+   * JavaScript callers are told what to do.
+   */
   release(): never {
     throw new TypeError(
       `Cannot release permits of ${quote(this.name)}: a semaphore has no release(); keep the lease that tryAcquire() or acquire() gave, and call lease.release()`,
@@ -113,7 +116,8 @@ export class CountingSemaphore implements Semaphore {
 
   #acquire(request: Request): Promise<PermitLease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
-    // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
+    // The scope may have ended while this waited: then the lease is of the scope around it, or of
+    // the caller alone.
     const take = (shared: SharedLease): PermitLease => new PermitHandle(shared, scope?.living ?? null);
     return this.#wait(request, take);
   }
@@ -154,7 +158,10 @@ class PermitHandle extends LeaseHandle implements PermitLease {
   }
 }
 
-/** By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore it does not lend. */
+/**
+ * By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore
+ * it does not lend.
+ */
 const KEY = "semaphore";
 const UNSHARED = { isOrdered: false, isReentrant: true, place: null };
 

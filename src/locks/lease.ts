@@ -17,7 +17,10 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   readonly #hasEntered: boolean;
   #hasLeft = false;
 
-  /** `keeper`: the scope in which it is taken. `hasEntered`: of a user that has entered the lock; false: of one that borrows it. */
+  /**
+   * `keeper`: the scope in which it is taken. `hasEntered`: of a user that has entered the lock;
+   * false: of one that borrows it.
+   */
   constructor(shared: SharedLease, keeper: LeaseKeeper | null, hasEntered: boolean) {
     this.name = shared.name;
     this.#shared = shared;
@@ -84,8 +87,8 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
 
   #leaveShared(isTaken: boolean): Promise<void> {
     const shared = this.#shared;
-    // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
-    // be collected, and told of as if nobody could unlock the lock.
+    // The lock may stay with other users. A handle that its user has given back must not be watched
+    // from then on: it would be collected, and told of as if nobody could unlock the lock.
     if (shared.handle === this) shared.handle = null;
     else unwatchHandle(this);
     return shared.leave(this.#hasEntered, isTaken);
@@ -135,8 +138,8 @@ class FencedHandle extends LockHandle implements Lease {
 }
 
 /**
- * A handle on a lock, with a token if its kind has them: the types of locks say whether. `keeper`, `hasEntered`: as of `LeaseHandle`;
- * left out: of a caller outside of any scope.
+ * A handle on a lock, with a token if its kind has them: the types of locks say whether. `keeper`,
+ * `hasEntered`: as of `LeaseHandle`; left out: of a caller outside of any scope.
  */
 export const lockHandle = (
   shared: SharedLease,

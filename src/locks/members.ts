@@ -13,8 +13,9 @@ export interface ReentrantMember extends Member {
 const CANNOT = "Cannot create a multi-lock";
 
 /**
- * The members of a multi-lock, each once, in the order of their protocol and name by code units: the same in every
- * process, whatever its locale. `memberOf` finds the lock behind what was given. `options`: what a caller without types gave besides.
+ * The members of a multi-lock, each once, in the order of their protocol and name by code units:
+ * the same in every process, whatever its locale. `memberOf` finds the lock behind what was given.
+ * `options`: what a caller without types gave besides.
  *
  * @throws TypeError, RangeError
  */

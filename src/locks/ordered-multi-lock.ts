@@ -116,7 +116,8 @@ export class OrderedMultiLock implements MultiLock {
 
   async #acquire(request: PlacedRequest): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
-    // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
+    // The scope may have ended while this waited: then they are of the scope around it, or of the
+    // caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
     const all = await this.#take(request, enterAll, (seat, lease) =>
       keeper()?.hold(seat.key, lease, taking(seat, request)),
@@ -146,8 +147,9 @@ export class OrderedMultiLock implements MultiLock {
     let seats = this.#seats(request);
     const missing = seats.filter(({ lease }) => !lease);
     const isInside = missing.length < seats.length;
-    // RACE: while a call waits for a hold of its own scope, it keeps nothing else of that. Another call may be inside that hold, and
-    // wait for what this one keeps: each would wait for the other, for ever.
+    // RACE: while a call waits for a hold of its own scope, it keeps nothing else of that. Another
+    // call may be inside that hold, and wait for what this one keeps: each would wait for the
+    // other, for ever.
     const own = isInside && request.wait > 0 ? missing.filter(this.#isOwn) : [];
     const inOrder = own.length === 0;
     const wanted = inOrder ? missing : own;
@@ -202,12 +204,14 @@ export class OrderedMultiLock implements MultiLock {
     for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
-    // It waits for its own scope first, and keeps nothing meanwhile, so nobody waits for it. Then it looks again.
+    // It waits for its own scope first, and keeps nothing meanwhile, so nobody waits for it. Then
+    // it looks again.
     const hasEntered = seats.some(({ holding }) => holding);
     if (hasEntered ? seats.some((seat) => !seat.holding && this.#isOwn(seat)) : this.#isOwn(missing))
       return seats;
-    // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
-    // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
+    // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each
+    // would wait for the other, for ever. Also a lock that is none of these, when a multi-lock
+    // around this one has taken it.
     const last = holdings(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
     if (last) throw outOfOrder(missing.name, last.shared.name);
     return seats;

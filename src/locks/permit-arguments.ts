@@ -21,7 +21,10 @@ const SEMAPHORE = {
 };
 const FAIR_SEMAPHORE = { ...SEMAPHORE, localHandoffs: NEVER_PASSED };
 
-/** How many permits there are by the caller's code, and how they are passed on. @throws TypeError, RangeError */
+/**
+ * How many permits there are by the caller's code, and how they are passed on. @throws TypeError,
+ * RangeError
+ */
 export const checkSemaphore = (options: unknown) => {
   const isFair = (options as SemaphoreOptions | null | undefined)?.fair === true;
   return checkOptions("Cannot create a semaphore", isFair ? FAIR_SEMAPHORE : SEMAPHORE, options);

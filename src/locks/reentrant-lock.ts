@@ -23,8 +23,8 @@ import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /**
- * Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager. Many callers make one for each
- * acquisition, so making it costs one object.
+ * Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager.
+ * Many callers make one for each acquisition, so making it costs one object.
  */
 export class ReentrantLock implements Lock {
   readonly name: string;
@@ -48,8 +48,8 @@ export class ReentrantLock implements Lock {
     return { kind: lock.#kind, name: lock.name, passes, reentrant };
   }
 
-  // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
-  // microtask queue between the grant and the caller.
+  // No async function where a plain one will do: each costs every waiter some hundred bytes, and a
+  // few turns of the microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
       const request = args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args);
@@ -140,7 +140,8 @@ export class ReentrantLock implements Lock {
     const holding = this.#holding(request);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
-      // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
+      // The scope may have ended while this waited: then the lease is of the scope around it, or of
+      // the caller alone.
       const keeper = scope.living;
       keeper?.hold(this.#key, shared, taken(request));
       return lockHandle(shared, keeper, true);

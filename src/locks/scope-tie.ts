@@ -15,7 +15,10 @@ export interface ScopedLease {
   readonly name: string;
   readonly noun: string;
   readonly held: boolean;
-  /** The body in which it was taken has ended. It stays; `taker`: the scope around that body which takes it at its own end. */
+  /**
+   * The body in which it was taken has ended. It stays; `taker`: the scope around that body which
+   * takes it at its own end.
+   */
   outlive(taker: LeaseKeeper | null): void;
   /** The scope has ended, and takes it. Resolves when Redis has confirmed that, where it must be asked. */
   take(): Promise<void>;
@@ -30,9 +33,10 @@ export interface LeaseKeeper {
 }
 
 /**
- * What ties one user's lease to the scope in which it was taken. The end of a `locks.scope()` takes this one lease away, and leaves the
- * lock to other users of the same hold, so the lease has a signal of its own. The end of a body takes nothing, but a lease that is
- * still held one lease time later is reported.
+ * What ties one user's lease to the scope in which it was taken. The end of a `locks.scope()` takes
+ * this one lease away, and leaves the lock to other users of the same hold, so the lease has a
+ * signal of its own. The end of a body takes nothing, but a lease that is still held one lease time
+ * later is reported.
  */
 export class ScopeTie extends Timer {
   /** Why the scope's end has ended this lease. Null: it has not. */
@@ -41,7 +45,10 @@ export class ScopeTie extends Timer {
   #keeper: LeaseKeeper | null;
   #controller: AbortController | null = null;
   #unlisten: (() => void) | null = null;
-  /** The handle, after the end of its body. Weak: one that its caller has dropped must be collected, and is reported then. */
+  /**
+   * The handle, after the end of its body. Weak: one that its caller has dropped must be collected,
+   * and is reported then.
+   */
   #late: WeakRef<ScopedLease> | null = null;
   #bodyEnd = 0;
 
@@ -95,7 +102,10 @@ export class ScopeTie extends Timer {
     return left;
   }
 
-  /** The body has ended in which the lease was taken. `isWatched`: the watchdog will watch the handle for its collection. */
+  /**
+   * The body has ended in which the lease was taken. `isWatched`: the watchdog will watch the
+   * handle for its collection.
+   */
   outlive(lease: ScopedLease, taker: LeaseKeeper | null, isWatched: boolean): void {
     const { owner, terms } = this.#shared;
     const { events, watchdog } = owner.services;

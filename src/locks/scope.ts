@@ -11,12 +11,13 @@ import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
 type Told = (holding: Holding) => void;
 
 /**
- * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to `locks.scope`. There
- * are no threads here whose identity could say "that is me again"; the scope says it. Scopes nest. An ended scope holds
- * nothing: code that still runs in it is a stranger.
+ * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to
+ * `locks.scope`. There are no threads here whose identity could say "that is me again"; the scope
+ * says it. Scopes nest. An ended scope holds nothing: code that still runs in it is a stranger.
  *
- * A scope reaches all that it starts, which can be work of other callers. So a lease belongs to the call that took it: the end of a
- * body takes none away. The end of a `locks.scope()` takes what is left in it, and tells each caller by its own lease.
+ * A scope reaches all that it starts, which can be work of other callers. So a lease belongs to the
+ * call that took it: the end of a body takes none away. The end of a `locks.scope()` takes what is
+ * left in it, and tells each caller by its own lease.
  */
 export class Scope implements LeaseKeeper {
   readonly parent: Scope | null;
@@ -65,7 +66,8 @@ export class Scope implements LeaseKeeper {
     if (!this.#first || this.#first.shared.ended || this.#first.key === key) this.#first = holding;
     else {
       this.#others ??= new Map();
-      // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
+      // A scope may live as long as its process: what is over goes whenever there is twice as much
+      // as after the last look.
       if (this.#others.size >= this.#crowded) {
         for (const [key, { shared }] of this.#others) if (shared.ended) this.#others.delete(key);
         this.#crowded = 2 * this.#others.size + 8;
@@ -99,8 +101,8 @@ export class Scope implements LeaseKeeper {
   }
 
   /**
-   * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still counts: nested acquisitions must
-   * hear of it.
+   * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still
+   * counts: nested acquisitions must hear of it.
    */
   find(key: string): Holding | null {
     const holding = this.#first?.key === key ? this.#first : this.#others?.get(key);
@@ -139,8 +141,9 @@ export class Scope implements LeaseKeeper {
   /** A lease was taken in it. */
   keep(lease: ScopedLease): void {
     this.#leases ??= new Set();
-    // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
-    // once for as many new leases as there are costs each of them the same, however many there are.
+    // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope;
+    // its loss was told. Looking once for as many new leases as there are costs each of them the
+    // same, however many there are.
     if (--this.#untilLook < 0) {
       for (const lease of this.#leases) if (!lease.held) this.#leases.delete(lease);
       this.#untilLook = this.#leases.size + 8;
@@ -153,7 +156,10 @@ export class Scope implements LeaseKeeper {
     this.#leases?.delete(lease);
   }
 
-  /** A body has ended. What its callers have not unlocked stays theirs, and is entered by nobody through this scope. */
+  /**
+   * A body has ended. What its callers have not unlocked stays theirs, and is entered by nobody
+   * through this scope.
+   */
   leave(): void {
     this.hasEnded = true;
     const leases = this.#leases;
@@ -182,14 +188,20 @@ export class Scope implements LeaseKeeper {
 const leftBehind = ({ name, noun }: ScopedLease): string =>
   `${noun} ${quote(name)} was still held when the scope in which it was taken ended, and was taken away from its caller: ${endOf(noun)} it in the scope, or use \`await using\`.`;
 
-/** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
+/**
+ * The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made
+ * before the first scope.
+ */
 export class Scopes {
   /** Looks for circles of callers that wait in scopes. Null: nobody does. */
   readonly detector: Detector | null;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
   /** Was there ever a scope? Until then a call need not look for one. */
   isUsed = false;
-  /** Has anything of this client `reentrant: false`? Until then no call waits for its own scope, and no places are noted. */
+  /**
+   * Has anything of this client `reentrant: false`? Until then no call waits for its own scope, and
+   * no places are noted.
+   */
   notesPlaces = false;
 
   constructor(detector: Detector | null = null) {
@@ -207,7 +219,10 @@ export class Scopes {
     return this.#storage?.getStore()?.living ?? null;
   }
 
-  /** Does the current scope, or one around it, hold a lock, whether or not calls may enter that, in a way that fits? */
+  /**
+   * Does the current scope, or one around it, hold a lock, whether or not calls may enter that, in
+   * a way that fits?
+   */
   holds(key: string, fits: (shared: SharedLease) => boolean): boolean {
     for (let scope = this.current(); scope; scope = scope.parent)
       if (!scope.hasEnded && scope.has(key, fits)) return true;
@@ -223,7 +238,10 @@ export class Scopes {
     return null;
   }
 
-  /** Calls `told` when the current scope, or one around it, gets one of these locks. Returns how to stop that. */
+  /**
+   * Calls `told` when the current scope, or one around it, gets one of these locks. Returns how to
+   * stop that.
+   */
   want(keys: readonly string[], told: Told): () => void {
     const innermost = this.current();
     for (let scope = innermost; scope; scope = scope.parent) for (const key of keys) scope.want(key, told);
@@ -234,8 +252,9 @@ export class Scopes {
   }
 
   /**
-   * What the current flow holds in order and comes behind this key: by the scopes inside of the one that holds the key
-   * itself, all of them when none does. Waiting for the key would be out of order. Null: nothing.
+   * What the current flow holds in order and comes behind this key: by the scopes inside of the one
+   * that holds the key itself, all of them when none does. Waiting for the key would be out of
+   * order. Null: nothing.
    */
   behind(key: string): Holding | null {
     for (let scope = this.current(); scope; scope = scope.parent) {
@@ -253,7 +272,10 @@ export class Scopes {
     return this.#storage.run(scope, body);
   }
 
-  /** Only these scopes are left: the caller's own stores, such as its request, are none of ours to take away. */
+  /**
+   * Only these scopes are left: the caller's own stores, such as its request, are none of ours to
+   * take away.
+   */
   outside<T>(body: () => T): T {
     return this.#storage ? this.#storage.run(null, body) : body();
   }

@@ -19,8 +19,8 @@ interface Details {
 const looks = new WeakMap<LockKind, Map<string, Promise<Party | null>>>();
 
 /**
- * Tells a caller that it has waited in vain, and which one holds the lock by one last look. Nobody else pays for that: an answer
- * that named the holder would cost every caller that waits.
+ * Tells a caller that it has waited in vain, and which one holds the lock by one last look. Nobody
+ * else pays for that: an answer that named the holder would cost every caller that waits.
  *
  * @throws LockTimeoutError, at the latest `HOLDER_REPLY` ms from now.
  */

@@ -1,5 +1,5 @@
-// What a scope that reads or writes may do besides. Protects a scope from waiting for itself: a writer waits for all readers, and
-// so for its own scope where that reads.
+// What a scope that reads or writes may do besides. Protects a scope from waiting for itself: a
+// writer waits for all readers, and so for its own scope where that reads.
 import { LockError } from "../api/errors.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Terms } from "../engine/lease/terms.ts";
@@ -14,9 +14,10 @@ export const besideKey = (protocol: LockKind["protocol"], name: string): string 
   `${keyOf(protocol, name)}\0read`;
 
 /**
- * What a call may enter of what its scopes hold of a lock, by whichever of its kinds. `isReentrant`: false: it enters nothing; what
- * others may not enter a scope does not find (`Scope.hold`). Where they read, and a writer of theirs is inside too, a
- * caller that wants to write gets that one.
+ * What a call may enter of what its scopes hold of a lock, by whichever of its kinds.
+ * `isReentrant`: false: it enters nothing; what others may not enter a scope does not find
+ * (`Scope.hold`). Where they read, and a writer of theirs is inside too, a caller that wants to
+ * write gets that one.
  *
  * @throws LockError LOCK_UPGRADE
  */
@@ -33,7 +34,10 @@ export function holdingFor(
   return mode === "write" && holding ? toWrite(holding) : holding;
 }
 
-/** Do the caller's scopes hold a lock, whether or not calls may enter that? A scope that only reads does not hold the lock of writers. */
+/**
+ * Do the caller's scopes hold a lock, whether or not calls may enter that? A scope that only reads
+ * does not hold the lock of writers.
+ */
 export function isHeldIn(scopes: Scopes, { protocol, mode }: LockKind, name: string): boolean {
   const fits = mode === "write" ? isWriting : isHeld;
   return (

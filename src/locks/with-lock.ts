@@ -20,13 +20,19 @@ export function assertKept(shared: SharedLease): void {
   if (shared.loss) throw thrownAt(shared.loss, assertKept);
 }
 
-/** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */
+/**
+ * A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it
+ * as it is.
+ */
 export async function lengthen(shared: SharedLease, request: Request): Promise<void> {
   if (request.explicit !== null && request.explicit > shared.left()) await shared.extend(request.explicit);
   assertKept(shared);
 }
 
-/** A lock has no unlock: Redisson's idiom would release whatever this process holds by then. JavaScript callers are told what to do. */
+/**
+ * A lock has no unlock: Redisson's idiom would release whatever this process holds by then.
+ * JavaScript callers are told what to do.
+ */
 export function noUnlock(names: readonly string[]): TypeError {
   return new TypeError(
     `Cannot unlock ${quoteAll(names)}: a lock has no unlock(); keep the lease that tryLock() or lock() gave, and call lease.unlock()`,
@@ -53,8 +59,9 @@ interface BodyScope {
 export type BodyHold = readonly [key: string, shared: SharedLease, how: Taken];
 
 /**
- * Runs a body in a scope of its own that holds these locks, by their keys, and gives the lease back. A call that has entered them in the
- * body keeps them until it leaves. `before`: what may refuse the body.
+ * Runs a body in a scope of its own that holds these locks, by their keys, and gives the lease
+ * back. A call that has entered them in the body keeps them until it leaves. `before`: what may
+ * refuse the body.
  */
 export async function runBody<L extends Leaver, T>(
   { scopes, events, confirm, own, loan }: BodyScope,
@@ -75,8 +82,8 @@ export async function runBody<L extends Leaver, T>(
   }
   // First: no call comes in through this scope while Redis is asked whether the lock was held.
   scope.leave();
-  // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer, where the
-  // caller does not want to know.
+  // What Redis did not confirm is tried again until the lease ends; the body ran under the lock,
+  // and that is the answer, where the caller does not want to know.
   const unlocking = confirm ? unlockAndSay(held, lease) : lease.leave();
   try {
     await unlocking;

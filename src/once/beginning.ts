@@ -24,9 +24,10 @@ interface Client {
 }
 
 /**
- * How one call comes to its turn. It asks with one hold until Redis has answered, for as long as a command may take. Protects the
- * caller from an answer that was lost: where the turn was begun, the next question with the same hold is told so, and the body
- * runs once. What was begun for a caller that has gone is taken back.
+ * How one call comes to its turn. It asks with one hold until Redis has answered, for as long as a
+ * command may take. Protects the caller from an answer that was lost: where the turn was begun, the
+ * next question with the same hold is told so, and the body runs once. What was begun for a caller
+ * that has gone is taken back.
  */
 export class Beginning implements Abortable {
   readonly #scripts: OnceScripts;
@@ -61,11 +62,15 @@ export class Beginning implements Abortable {
     return this.#askedAt !== null && this.#client.commands.mayHaveReached(this.#askedAt);
   }
 
-  /** Its caller does not wait any more. A question that is on its way is waited for: only behind it the turn can be taken back. */
+  /**
+   * Its caller does not wait any more. A question that is on its way is waited for: only behind it
+   * the turn can be taken back.
+   */
   aborted(reason: unknown): void {
     const told = this.#told;
     this.#told = null;
-    // RACE: a client that is closed between two tries would be closed before the end of the pause, with the turn still begun.
+    // RACE: a client that is closed between two tries would be closed before the end of the pause,
+    // with the turn still begun.
     if (this.#askedAt === null) this.#takeBack();
     // Its timer would keep a process alive that has nothing else to do.
     for (const end of this.#pauses) end();

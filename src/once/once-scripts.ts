@@ -25,8 +25,8 @@ export type BeginAnswer =
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * The commands of what runs once per interval. Positions of arguments stand here and in the headers under lua/once, nowhere
- * else.
+ * The commands of what runs once per interval. Positions of arguments stand here and in the headers
+ * under lua/once, nowhere else.
  */
 export class OnceScripts implements Renewer {
   readonly protocol = "once";
@@ -45,8 +45,9 @@ export class OnceScripts implements Renewer {
   begin(hold: Hold, interval: Interval, timeout: number, isLate: boolean): Promise<BeginAnswer> {
     const { every, lease, onCrash, aligned } = interval;
     const key = this.#keyOf(hold.name);
-    // RACE: a copy of the command that the network kept must not begin a turn behind the end of the one that it began: nobody
-    // would run it, and nobody else could. So none counts past the end of its interval, as far as that is known.
+    // RACE: a copy of the command that the network kept must not begin a turn behind the end of the
+    // one that it began: nobody would run it, and nobody else could. So none counts past the end of
+    // its interval, as far as that is known.
     const now = this.#commands.notAfter(key, 0);
     const end = isLate ? Number.POSITIVE_INFINITY : aligned ? now - (now % every) + every : now + every;
     const notAfter = now === 0 ? NEVER : Math.min(this.#commands.notAfter(key, timeout), end) * 1_000;

@@ -25,7 +25,10 @@ export class Once {
   readonly #client: Client;
   readonly #beginnings = new Set<Beginning>();
   readonly #runs = new Set<Run>();
-  /** Made by the first call. Nobody is told of a turn by message, so nobody asks later whether an id was made here. */
+  /**
+   * Made by the first call. Nobody is told of a turn by message, so nobody asks later whether an id
+   * was made here.
+   */
   #ids: HoldIds | null = null;
   #whenEmpty: (() => void) | null = null;
 
@@ -92,7 +95,10 @@ export class Once {
     return { ran: true, value: await run.go(body, clocks.mono.now() - since) };
   }
 
-  /** Refuses those that ask. Resolves when no turn is left, and Redis has answered all questions that it may have heard. */
+  /**
+   * Refuses those that ask. Resolves when no turn is left, and Redis has answered all questions
+   * that it may have heard.
+   */
   close(): Promise<void> {
     for (const beginning of this.#beginnings) beginning.aborted(new ClientClosedError(beginning.name));
     return new Promise((resolve) => {

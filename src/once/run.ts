@@ -22,7 +22,8 @@ export interface RunClient {
 }
 
 /**
- * A turn that was begun, and its body. The watchdog renews the turn while the body runs, and ends the lease when the turn is lost.
+ * A turn that was begun, and its body. The watchdog renews the turn while the body runs, and ends
+ * the lease when the turn is lost.
  *
  * | the body | is told to Redis | the turn is free |
  * |---|---|---|
@@ -38,7 +39,10 @@ export class Run implements LeaseOwner {
   readonly #over: () => void;
   #hasThrown = false;
 
-  /** `hold`: has begun its turn, at the server's time that is its token. `over`: called when nothing of the turn is left here. */
+  /**
+   * `hold`: has begun its turn, at the server's time that is its token. `over`: called when nothing
+   * of the turn is left here.
+   */
   constructor(
     kind: OnceScripts,
     client: RunClient,
@@ -60,7 +64,10 @@ export class Run implements LeaseOwner {
     return this.#lease;
   }
 
-  /** What the body returns, or throws. @throws LockLostError when the turn was lost before the body had ended. */
+  /**
+   * What the body returns, or throws. @throws LockLostError when the turn was lost before the body
+   * had ended.
+   */
   async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
     const lease = this.#lease;
     const { events } = this.services;

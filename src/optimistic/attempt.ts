@@ -11,20 +11,27 @@ type QueueOf<C> = C extends { pipeline(...args: never[]): infer P } ? P : never;
 /** What the body of `optimistic` reads and writes with. It ends with the body. */
 export interface Transaction<R extends RedisLike | ClusterLike> {
   /**
-   * To read with: the connection that watches the keys, which is the transaction's own. `watch` adds keys that only
-   * reading can name. What is *written* with it is written at once, whatever becomes of the transaction.
+   * To read with: the connection that watches the keys, which is the transaction's own. `watch`
+   * adds keys that only reading can name. What is *written* with it is written at once, whatever
+   * becomes of the transaction.
    */
   readonly redis: ConnectionOf<R>;
-  /** To write with: an ioredis pipeline. What is queued here is executed when the body has returned, all or nothing. */
+  /**
+   * To write with: an ioredis pipeline. What is queued here is executed when the body has returned,
+   * all or nothing.
+   */
   readonly multi: QueueOf<ConnectionOf<R>>;
   /**
-   * What the queued commands were answered, in their order. There after `optimistic` has resolved: let the body return
-   * the transaction. Throws before.
+   * What the queued commands were answered, in their order. There after `optimistic` has resolved:
+   * let the body return the transaction. Throws before.
    */
   readonly replies: readonly unknown[];
 }
 
-/** Nothing was executed, and another try may do better. `cause`: how the connection failed; null: others changed a key. */
+/**
+ * Nothing was executed, and another try may do better. `cause`: how the connection failed; null:
+ * others changed a key.
+ */
 export class TryAgain {
   constructor(readonly cause: Error | null) {}
 }
@@ -44,8 +51,10 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   constructor(session: Session, keys: readonly string[], slot: number | null) {
     const { connection } = session;
     const queue = connection.multi();
-    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. somebody makes the key there;
-    // 4. EXEC here: a key that never was here was not touched. A command with the keys has EXEC look at the slot.
+    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. somebody
+    //    makes the key there;
+    // 4. EXEC here: a key that never was here was not touched. A command with the keys has EXEC
+    //    look at the slot.
     if (slot !== null) queue.exists(...keys);
     this.#session = session;
     this.#keys = keys;
@@ -77,7 +86,10 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     };
   }
 
-  /** @throws TryAgain; the body's error, the signal's reason, TransactionError: all of these end the transaction. */
+  /**
+   * @throws TryAgain; the body's error, the signal's reason, TransactionError: all of these end the
+   *   transaction.
+   */
   async run<T>(body: () => T | PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
     const session = this.#session;
     let hasBegun = false;
@@ -93,8 +105,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     this.hasEnded = true;
     if (this.#misuse) throw this.#misuse;
     signal?.throwIfAborted();
-    // With the connection the WATCH is gone, and a body that failed may have read on a lost one: whatever it says rests on
-    // that. Nothing stands between this look and the writing of EXEC.
+    // With the connection the WATCH is gone, and a body that failed may have read on a lost one:
+    // whatever it says rests on that. Nothing stands between this look and the writing of EXEC.
     if (session.isLost) throw new TryAgain(session.trouble);
     if ("error" in outcome)
       throw hasBegun
@@ -139,7 +151,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       command.promise.catch(session.judge).catch(() => {});
       return session.connection.sendCommand(command, stream);
     } catch (error) {
-      // What stands before it in a pipeline counts as sent and is not: replies would go to the wrong commands.
+      // What stands before it in a pipeline counts as sent and is not: replies would go to the
+      // wrong commands.
       if (!this.hasEnded && stream) session.fail(error as Error);
       command.reject(error as Error);
       return command.promise;

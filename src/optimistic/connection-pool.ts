@@ -26,7 +26,10 @@ export function poolsOf(redis: RedisLike | ClusterLike): Pools {
   return pools;
 }
 
-/** For each server, and database, that transactions of one caller's connection go to: a few connections of their own. */
+/**
+ * For each server, and database, that transactions of one caller's connection go to: a few
+ * connections of their own.
+ */
 class Pools {
   readonly #redis: Source;
   readonly #pools = new Map<string, Pool>();
@@ -61,8 +64,9 @@ class Pools {
   }
 
   /**
-   * A connection for one try, which nobody else uses until `checkin` is called. Callers are served in the order in which they
-   * came. What does not connect is tried again for 5 s: a server that restarts, a failover.
+   * A connection for one try, which nobody else uses until `checkin` is called. Callers are served
+   * in the order in which they came. What does not connect is tried again for 5 s: a server that
+   * restarts, a failover.
    *
    * @throws the connection's error; the signal's reason.
    */
@@ -105,7 +109,8 @@ class Pools {
   #poolFor(slot: number | null): { pool: Pool; connect: () => ConnectionLike } {
     const redis = this.#redis;
     const { keyPrefix = "" } = redis.options;
-    // A duplicate goes to the database that its options name, and the caller may have chosen another one since.
+    // A duplicate goes to the database that its options name, and the caller may have chosen
+    // another one since.
     const db = redis.condition?.select ?? redis.options.db ?? 0;
     const owner =
       isCluster(redis) && slot !== null ? ownerOf(redis, slot) : { address: "", node: redis as RedisLike };
@@ -131,6 +136,9 @@ class Pools {
 /** The connections to one server: those that nobody uses wait for a while to be used again. */
 interface Pool {
   readonly semaphore: LocalSemaphore;
-  /** The last one is taken first, so that those too many grow old. Those that are over are still here until it comes to them. */
+  /**
+   * The last one is taken first, so that those too many grow old. Those that are over are still
+   * here until it comes to them.
+   */
   readonly idle: Session[];
 }

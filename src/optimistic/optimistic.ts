@@ -13,24 +13,29 @@ import { checkTransaction, type OptimisticOptions } from "./options.ts";
 let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
 
 /**
- * Reads and writes without a lock, and writes nothing if somebody else changed what was read: WATCH of `keys`, the body,
- * MULTI, what the body has queued, EXEC. After a conflict, or a lost connection, all of it is done again, at most
- * `retries` times (default 16), after a pause that grows to 250 ms (2 s for connections), at random up to all of it.
+ * Reads and writes without a lock, and writes nothing if somebody else changed what was read: WATCH
+ * of `keys`, the body, MULTI, what the body has queued, EXEC. After a conflict, or a lost
+ * connection, all of it is done again, at most `retries` times (default 16), after a pause that
+ * grows to 250 ms (2 s for connections), at random up to all of it.
  *
- * Resolves with the body's result when EXEC has succeeded. A body that queues nothing is confirmed in the same way: what
- * it read was true at one moment. A body that throws is not: its error comes at once, and nothing is written.
+ * Resolves with the body's result when EXEC has succeeded. A body that queues nothing is confirmed
+ * in the same way: what it read was true at one moment. A body that throws is not: its error comes
+ * at once, and nothing is written.
  *
- * **The body may run several times**, so it should have no other effects than what it queues; it must not call
- * `optimistic` (on no connection: the inner one would write although the outer one runs again). Each try has a connection
- * of its own, which is a duplicate of `redis`, of 8 at most; further calls wait for one, first come, first served.
+ * **The body may run several times**, so it should have no other effects than what it queues; it
+ * must not call `optimistic` (on no connection: the inner one would write although the outer one
+ * runs again). Each try has a connection of its own, which is a duplicate of `redis`, of 8 at most;
+ * further calls wait for one, first come, first served.
  *
- * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, also while the body runs, and
- * nothing is written. After that the outcome of EXEC counts.
+ * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, also while
+ * the body runs, and nothing is written. After that the outcome of EXEC counts.
  *
- * @param keys 1 or more, as you would give them to `redis`: its `keyPrefix` goes before them. In Cluster they share a slot.
+ * @param keys 1 or more, as you would give them to `redis`: its `keyPrefix` goes before them. In
+ *   Cluster they share a slot.
  * @throws ConflictError when others changed a key during every try. Nothing was written.
- * @throws TransactionError when Redis failed; `executed` says whether something was written. "unknown": the answer of EXEC
- *   was lost. It is not tried again then, as it may have been executed.
+ * @throws TransactionError when Redis failed; `executed` says whether something was written.
+ *   "unknown": the answer of EXEC was lost. It is not tried again then, as it may have been
+ *   executed.
  * @throws the body's error; `signal.reason`; TypeError or RangeError for bad input, before anything is sent.
  * @see https://redis.io/docs/latest/develop/using-commands/transactions/
  * @example
@@ -56,8 +61,8 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
   const pools = poolsOf(redis);
   const slot = pools.slotOf(watched);
   bodies ??= new AsyncLocalStorage();
-  // Whatever it writes stays written when the outer one runs again; and when each of 8 bodies waits for a ninth
-  // connection, none of them ends.
+  // Whatever it writes stays written when the outer one runs again; and when each of 8 bodies waits
+  // for a ninth connection, none of them ends.
   if (bodies.getStore()?.hasEnded === false)
     throw new TypeError(
       "Cannot run a transaction in the body of another: queue its writes in that one, or call it afterwards",

@@ -4,7 +4,10 @@ import { TIMER_MAX } from "../util/timers.ts";
 
 /** How a transaction of `optimistic` is tried. */
 export interface OptimisticOptions {
-  /** How often the body may run again after a conflict or a lost connection. Default: 16. Infinity is allowed. */
+  /**
+   * How often the body may run again after a conflict or a lost connection. Default: 16. Infinity
+   * is allowed.
+   */
   retries?: number | undefined;
   /** Ends it before EXEC was sent: the call rejects with `signal.reason`, and nothing is written. */
   signal?: AbortSignal | undefined;

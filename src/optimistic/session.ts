@@ -40,10 +40,12 @@ export interface ConnectionLike extends SubscriberLike {
 /**
  * What transactions change about the caller's connection. `retryStrategy: null` is the one that counts:
  *
- * 1. WATCH is answered; 2. the connection breaks; 3. somebody else changes the key; 4. the connection is back, and knows
+ * 1. WATCH is answered; 2. the connection breaks; 3. somebody else changes the key; 4. the
+ *    connection is back, and knows
  * of no WATCH; 5. EXEC goes out, and is executed unguarded.
  *
- * A connection that has closed never comes back, so there is no 4. Nor is anything kept for later or sent again.
+ * A connection that has closed never comes back, so there is no 4. Nor is anything kept for later
+ * or sent again.
  */
 export const OVERRIDES = {
   retryStrategy: null,
@@ -69,7 +71,10 @@ export class Session {
     });
   }
 
-  /** Connects. Rejects with what went wrong, after `timeout` ms at the latest, or with the signal's reason. */
+  /**
+   * Connects. Rejects with what went wrong, after `timeout` ms at the latest, or with the signal's
+   * reason.
+   */
   static async open(
     connection: ConnectionLike,
     timeout: number,
@@ -83,7 +88,8 @@ export class Session {
         message: `no connection to Redis within ${duration(timeout)}`,
         customTimers,
       });
-      // A user without the right to MULTI would have what stands between it and EXEC executed one by one, unguarded.
+      // A user without the right to MULTI would have what stands between it and EXEC executed one
+      // by one, unguarded.
       await connection.multi().exec();
       unref(connection); // commands that are under way keep the process alive, by their timeouts
       return session;

@@ -13,8 +13,8 @@ interface Word<A> {
 }
 
 /**
- * The nodes that a hold stands on. Protects its holder from believing in a lease that other clients have had in between: a
- * lease goes on only by the word of nodes that count.
+ * The nodes that a hold stands on. Protects its holder from believing in a lease that other clients
+ * have had in between: a lease goes on only by the word of nodes that count.
  *
  * | a node | true | its word that it has the hold | leaves it by |
  * |---|---|---|---|
@@ -22,16 +22,17 @@ interface Word<A> {
  * | missing | it voted no, was not heard, or lost the key | does not count: another client may have had the lock there | it took the hold → late |
  * | late | it took the hold late | does not count yet | a renewal that was sent since then, and that a majority of those that count confirmed → counts · it lost the key again → missing |
  *
- * **Why a late node counts behind such a renewal.** Another holder would have needed a majority of nodes, so one of those
- * that have just said that they have the hold, and count: they have never let go of it. From that moment on the late node is
- * a node like them.
+ * **Why a late node counts behind such a renewal.** Another holder would have needed a majority of
+ * nodes, so one of those that have just said that they have the hold, and count: they have never
+ * let go of it. From that moment on the late node is a node like them.
  *
- * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again. Then node 3, or node 2,
- * takes A's hold. If it counted at once, A would have a majority once more, and never learn that B had come in between.
+ * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again.
+ * Then node 3, or node 2, takes A's hold. If it counted at once, A would have a majority once more,
+ * and never learn that B had come in between.
  * Here node 2 has lost the hold, so node 1 is alone: nothing confirms the late one, and A's lease is lost.
  *
- * RACE: A has the lock by all three. Node 1 forgets it, and any time later node 2. If node 1 had not taken the hold again
- * meanwhile, A would be left with node 3, and B could have the other two.
+ * RACE: A has the lock by all three. Node 1 forgets it, and any time later node 2. If node 1 had
+ * not taken the hold again meanwhile, A would be left with node 3, and B could have the other two.
  */
 export class Footprint implements NodeHold {
   readonly keys: QuorumKeys;
@@ -54,8 +55,9 @@ export class Footprint implements NodeHold {
   // ---- commands to all nodes
 
   /**
-   * Asks every node that can answer about the hold; the others are errors at once. A node that hangs is asked too where those
-   * that count are no majority without it. `isVote`: young nodes are not asked.
+   * Asks every node that can answer about the hold; the others are errors at once. A node that
+   * hangs is asked too where those that count are no majority without it. `isVote`: young nodes are
+   * not asked.
    */
   ask<A>(send: (standing: Standing, state: NodeState) => Promise<A>, isVote = false): Promise<A>[] {
     const states = this.standings.map(({ node }) => node.state);
@@ -79,11 +81,12 @@ export class Footprint implements NodeHold {
   }
 
   /**
-   * Raises the TTL at every node. Only the word of nodes that count renews the lease, because a holder that has lost a
-   * majority must learn of it.
+   * Raises the TTL at every node. Only the word of nodes that count renews the lease, because a
+   * holder that has lost a majority must learn of it.
    *
-   * RACE: a node takes the hold, or loses it, between this and its answer. Then the answer is of before that, and proves
-   * nothing: only what the node was when the renewal was sent, and still is, can change by it.
+   * RACE: a node takes the hold, or loses it, between this and its answer. Then the answer is of
+   * before that, and proves nothing: only what the node was when the renewal was sent, and still
+   * is, can change by it.
    */
   async confirm(ttl: number, timeout: number): Promise<RenewAnswer> {
     const before = this.#changes;
@@ -91,8 +94,8 @@ export class Footprint implements NodeHold {
     const { words, decision } = this.#consult("renewed", ({ node }) => node.renew(this, ttl, timeout));
     const renewed = await decision;
     if (typeof renewed === "string") return { is: renewed, ttl: 0, ...UNTOLD };
-    // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
-    // others have lost it too.
+    // RACE: if this were learned as the answers come, a node that lost the key would be asked to
+    // take it again also where the others have lost it too.
     const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
     void Promise.allSettled(learned).then((all) =>
       this.renewed(this.standings.filter((_, i) => all[i]?.status === "rejected")),
@@ -126,8 +129,9 @@ export class Footprint implements NodeHold {
   }
 
   /**
-   * Sends a command about the hold to every node. `yes`: the answer of a node that has the hold, or had it. Decides for the
-   * answers of a majority that counts and said yes, or says why there can be none.
+   * Sends a command about the hold to every node. `yes`: the answer of a node that has the hold, or
+   * had it. Decides for the answers of a majority that counts and said yes, or says why there can
+   * be none.
    */
   #consult<A extends { readonly is: string }>(
     yes: A["is"],
@@ -141,8 +145,9 @@ export class Footprint implements NodeHold {
     const decision = this.quorum.count(words, ({ answers, majority }) => {
       const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
       if (counted.length >= majority) return counted.map(({ answer }) => answer);
-      // Gone is only said when so many nodes have said so; one that does not answer may still have it. Not one that is missing:
-      // it cannot have the hold, whatever it would say, and to wait for it is to believe in a lost lease.
+      // Gone is only said when so many nodes have said so; one that does not answer may still have
+      // it. Not one that is missing: it cannot have the hold, whatever it would say, and to wait
+      // for it is to believe in a lost lease.
       const said = new Set(answers.map(({ standing }) => standing));
       const unheard = this.standings.filter((one) => one.is !== "missing" && !said.has(one)).length;
       if (counted.length + unheard >= majority) return undefined;

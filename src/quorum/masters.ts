@@ -5,7 +5,10 @@ import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
 
 const CANNOT = "Cannot create a lock client";
 
-/** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
+/**
+ * Independent masters, as Redlock needs them. That two connections lead to one server is only seen
+ * when they are used.
+ */
 export function checkMasters(masters: readonly RedisLike[]): void {
   if (!Array.isArray(masters))
     throw new TypeError(

@@ -14,7 +14,10 @@ const join: Script = { ...lua.join, isBound: true };
 const agree: Script = { ...lua.agree, isBound: true };
 const introduce: Script = { ...lua.introduce, isBound: true };
 
-/** What one node says when it is asked to take a hold. `at` is its own time in µs, which nobody compares with another node's. */
+/**
+ * What one node says when it is asked to take a hold. `at` is its own time in µs, which nobody
+ * compares with another node's.
+ */
 export type Vote =
   | { readonly is: "owner"; readonly at: number; readonly token: number }
   | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
@@ -36,7 +39,10 @@ export interface NodeHold {
   readonly id: string;
 }
 
-/** What a hold asks a node's vote for. `token`: the one proposed; `passes`: how many after it are reserved. */
+/**
+ * What a hold asks a node's vote for. `token`: the one proposed; `passes`: how many after it are
+ * reserved.
+ */
 export interface Wish {
   readonly lease: number;
   readonly token: number;
@@ -46,9 +52,9 @@ export interface Wish {
 export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "nodeTimeout" | "restartDelay">;
 
 /**
- * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that hangs: it knows for how long
- * the node has answered nothing. Every error says which node it is from. Times in ms. `last`: the last token of a hold, passes
- * included.
+ * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that
+ * hangs: it knows for how long the node has answered nothing. Every error says which node it is
+ * from. Times in ms. `last`: the last token of a hold, passes included.
  */
 export class NodeCommands {
   readonly commands: ScriptRunner;
@@ -69,8 +75,8 @@ export class NodeCommands {
   }
 
   /**
-   * Has the node take a hold that a majority has granted. Sent before this returns, so that nothing is sent when the hold may
-   * have ended.
+   * Has the node take a hold that a majority has granted. Sent before this returns, so that nothing
+   * is sent when the hold may have ended.
    */
   join(hold: NodeHold, ttl: number, token: number, last: number): Promise<Vote> {
     return this.#take(join, hold, ttl, token, last);
@@ -88,7 +94,10 @@ export class NodeCommands {
     return this.#run(agree, keys, [id, token, last], decodeAgreement, this.settings.nodeTimeout);
   }
 
-  /** Also of a young process, or after a resend: that it has the key, and for how long, is true whenever it is said. */
+  /**
+   * Also of a young process, or after a resend: that it has the key, and for how long, is true
+   * whenever it is said.
+   */
   renew({ keys, id }: NodeHold, ttl: number, timeout: number): Promise<RenewAnswer> {
     return this.#run(lua.renew, keys, [id, ttl], decodeRenewal, timeout);
   }
@@ -98,8 +107,8 @@ export class NodeCommands {
     const { epoch } = this.commands;
     const channel = wakes ? channelAt(this, keys.free) : "";
     const answer = await this.#run(lua.release, keys, [id, channel, last], decodeRelease);
-    // A copy of our own command was here, and the connection broke before its reply came: only that one can have told
-    // this node the last token of the hold, unless it had voted.
+    // A copy of our own command was here, and the connection broke before its reply came: only that
+    // one can have told this node the last token of the hold, unless it had voted.
     const isOwnCopy =
       answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && answer.clock >= last;
     return isOwnCopy ? { ...answer, is: "released" } : answer;
@@ -147,7 +156,8 @@ export class NodeCommands {
         return answer;
       },
       (error: unknown) => {
-        const isAnswer = error instanceof Error && error.name === "ReplyError"; // a refusal ends a silence too
+        // a refusal ends a silence too
+        const isAnswer = error instanceof Error && error.name === "ReplyError";
         if (isAnswer) this.askedSince = null;
         else if (this.commands.isAway) throw this.trouble();
         throw this.error(error instanceof Error ? error.message : String(error), error);

@@ -10,7 +10,10 @@ import {
   type Wish,
 } from "./node-commands.ts";
 
-/** Which server answers at which node of a quorum: two connections to one server would be two votes of one. By run id. */
+/**
+ * Which server answers at which node of a quorum: two connections to one server would be two votes
+ * of one. By run id.
+ */
 export type Registry = Map<string, QuorumNode>;
 
 /** A process of the server. It has been this node since `upSince` at the latest, on our monotonic clock. */
@@ -26,15 +29,19 @@ export type NodeState = "away" | "twin" | "silent" | "unknown" | "young" | "voti
 export const isLive = (state: NodeState, isVote: boolean): boolean =>
   state === "voting" || state === "unknown" || (state === "young" && !isVote);
 
-/** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
+/**
+ * INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be
+ * 1 s less.
+ */
 const UPTIME_GRAIN = 1_000;
 
 /** No vote of this node's counts now, so none was asked for: it has not heard of the hold. */
 export class NotAskedError extends Error {}
 
 /**
- * One master of a quorum: is it asked now, and does its vote count? Protects the majority from votes of a process that may
- * have forgotten a lock that is held, and from a server that would vote twice.
+ * One master of a quorum: is it asked now, and does its vote count? Protects the majority from
+ * votes of a process that may have forgotten a lock that is held, and from a server that would vote
+ * twice.
  *
  * | state | true | what is sent |
  * |---|---|---|
@@ -45,8 +52,9 @@ export class NotAskedError extends Error {}
  * | young | its process may have been up for less than `restartDelay` | all but votes and leases: it may have forgotten a lock that is held |
  * | voting | its process has been up for longer than any lease | all |
  *
- * A vote counts only on the connection that it was sent on, which is the one on which the process was found old. ioredis
- * sends commands again over a new connection, and behind that may be a process that started empty a moment ago.
+ * A vote counts only on the connection that it was sent on, which is the one on which the process
+ * was found old. ioredis sends commands again over a new connection, and behind that may be a
+ * process that started empty a moment ago.
  */
 export class QuorumNode extends NodeCommands {
   readonly #registry: Registry;
@@ -101,7 +109,8 @@ export class QuorumNode extends NodeCommands {
     if (state === "away") return this.trouble();
     if (state === "young") return this.#isYoung();
     const ms = Math.round(this.silence);
-    // Whatever is sent waits in its socket: one command is enough to hear that it is back, or that a twin went elsewhere.
+    // Whatever is sent waits in its socket: one command is enough to hear that it is back, or that
+    // a twin went elsewhere.
     this.#probe(keys);
     if (state === "twin") return this.#isTwin();
     return this.error(
@@ -126,7 +135,10 @@ export class QuorumNode extends NodeCommands {
     return vote.is === "stale" ? this.acquire(hold, wish) : vote;
   }
 
-  /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
+  /**
+   * As good as a vote, and under the same conditions: a process that has forgotten a vote must not
+   * stand for its token.
+   */
   override async agree(hold: NodeHold, token: number, last: number): Promise<Agreement> {
     this.#assertOld();
     return super.agree(hold, token, last);
@@ -159,8 +171,9 @@ export class QuorumNode extends NodeCommands {
     // Two nodes may change their addresses: a process is that of the node which it answers as now.
     this.#twin = known && known !== this && known.#process ? known.number : null;
     if (this.#twin !== null) return;
-    // RACE: it was this node, then another one, and comes back. A node that says that it is still that other one is its twin:
-    // so it must be recorded here again. And what was voted on here meanwhile it may never have heard of: it is new.
+    // RACE: it was this node, then another one, and comes back. A node that says that it is still
+    // that other one is its twin: so it must be recorded here again. And what was voted on here
+    // meanwhile it may never have heard of: it is new.
     if (known === this) {
       // What its clock has done meanwhile changes nothing.
       this.#process = this.#last;
@@ -168,9 +181,10 @@ export class QuorumNode extends NodeCommands {
     }
     if (this.#last && this.#registry.get(this.#last.runId) === this) this.#registry.delete(this.#last.runId);
     this.#registry.set(runId, this);
-    // RACE: another process answers here than before. How long it has been up says nothing: the server's wall clock may have
-    // been stepped forward, or the address may be that of an older process, which has never heard of what was voted on
-    // here. When that changed nobody knows: we may have been silent for long. So it is new from now on.
+    // RACE: another process answers here than before. How long it has been up says nothing: the
+    // server's wall clock may have been stepped forward, or the address may be that of an older
+    // process, which has never heard of what was voted on here. When that changed nobody knows: we
+    // may have been silent for long. So it is new from now on.
     const isNew = this.#last !== null || known !== undefined;
     this.#process = { runId, upSince: isNew ? now : now - uptime * 1_000 + UPTIME_GRAIN };
     this.#last = this.#process;

@@ -22,11 +22,13 @@ type Recorded = Pick<Hold, "name" | "id"> & Partial<Pick<Hold, "record">>;
  *
  * **Tokens grow**: see `TokenClock`.
  *
- * **Votes are one majority at one moment.** Nodes vote one after the other, and votes that came quickly count as
- * simultaneous. RACE: B's vote stands at node 1, its commands to the others are slow, and A has nodes 2 and 3. Node 1
- * forgets B's vote, and A's lease comes to stand there too: A has all three. Then node 2 forgets A's hold, and B's second
- * vote is executed. B would count two votes, though never two nodes had its hold at a time, and A holds the lock by nodes 1
- * and 3. So votes that took long are looked at once more, by `agree`: those nodes have kept the hold since they voted.
+ * **Votes are one majority at one moment.** Nodes vote one after the other, and votes that came
+ * quickly count as simultaneous. RACE: B's vote stands at node 1, its commands to the others are
+ * slow, and A has nodes 2 and 3. Node 1 forgets B's vote, and A's lease comes to stand there too: A
+ * has all three. Then node 2 forgets A's hold, and B's second vote is executed. B would count two
+ * votes, though never two nodes had its hold at a time, and A holds the lock by nodes 1 and 3. So
+ * votes that took long are looked at once more, by `agree`: those nodes have kept the hold since
+ * they voted.
  */
 export class QuorumKind implements LockKind {
   readonly label = "quorumLock";
@@ -73,15 +75,17 @@ export class QuorumKind implements LockKind {
     hold.record = footprint;
     const votes = footprint.ask(async (standing, state) => {
       const vote = await footprint.take(standing, standing.node.vote(state, footprint, wish));
-      // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
+      // Also of a node that was not needed: the next proposal is larger than what it has, and its
+      // vote as good as the others'.
       if (vote.is === "owner") this.#clock.saw(vote.token, passes);
       return vote;
     }, true);
     const outcome = await this.#quorum.count(votes, (tally) => countVotes(tally, this.#settings.retryDelay));
     if (outcome.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
-      // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
-      // hung have executed them: to a waiter they look like a held lock, so that it sleeps for all of that lease.
+      // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up
+      // here, and the nodes that hung have executed them: to a waiter they look like a held lock,
+      // so that it sleeps for all of that lease.
       footprint.wakes = footprint.size >= this.#quorum.majority;
       if (footprint.size > 0) this.#locks.leave(this, hold);
       return { ...outcome, at: 0, position: null, told: 0 };
@@ -90,7 +94,8 @@ export class QuorumKind implements LockKind {
     hold.lasts(hold.sent, lease);
     if (hold.left() <= 0) throw new Error("the votes took longer than the lease");
     footprint.begin(token, outcome.granted);
-    // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
+    // `at` is the same always: no node's time is compared with another's, and the deadline counts
+    // from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false, waits: false, isTold: false };
   }
 
@@ -160,7 +165,10 @@ export class QuorumKind implements LockKind {
     return id;
   }
 
-  /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
+  /**
+   * Only the holder's: if votes were taken from clients that are just asking, one node could be
+   * counted by two of them.
+   */
   async forceRelease(name: string, _label: string | null, { holder, token }: Meant): Promise<number> {
     const found = await this.#holder(name);
     if (!found || (token !== null && token !== found.token)) return 0;

@@ -7,8 +7,9 @@ import type { NodeSettings } from "./node-commands.ts";
 import type { Tally } from "./votes.ts";
 
 /**
- * The masters of a quorum as one thing that carries a client's commands. Protects callers from single nodes: none of them
- * is waited for when the others have decided, and a command for which there are too few is refused with every node's reason.
+ * The masters of a quorum as one thing that carries a client's commands. Protects callers from
+ * single nodes: none of them is waited for when the others have decided, and a command for which
+ * there are too few is refused with every node's reason.
  */
 export class Quorum implements Transport {
   readonly nodes: readonly QuorumNode[];
@@ -71,8 +72,8 @@ export class Quorum implements Transport {
   }
 
   /**
-   * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
-   * there can be none, because fewer than `least` answer.
+   * Resolves with the first decision: when it is made, the nodes that have not answered are not
+   * waited for. Rejects when there can be none, because fewer than `least` answer.
    */
   count<A, D>(
     asked: readonly Promise<A>[],
@@ -91,7 +92,8 @@ export class Quorum implements Transport {
           const decision = decide({ answers, pending, nodes, majority });
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || answers.length + pending < least)
-            // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
+            // After the next turn of the event loop: a caller that tries again at once must not
+            // keep ioredis from connecting.
             setImmediate(() => reject(noMajority(nodes, errors)));
         } catch (error) {
           reject(error);

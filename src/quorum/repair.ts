@@ -21,9 +21,10 @@ import type { Standing } from "./standing.ts";
 import type { Granted } from "./votes.ts";
 
 /**
- * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it, because another client's vote
- * stood there or because they were down; some lost it since then. Protects the lease from a second fault: without this it
- * would stand on a bare majority to its end. Which node counts when: see `Footprint`.
+ * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it,
+ * because another client's vote stood there or because they were down; some lost it since then.
+ * Protects the lease from a second fault: without this it would stand on a bare majority to its
+ * end. Which node counts when: see `Footprint`.
  *
  * | state | what is sent | leaves it by |
  * |---|---|---|
@@ -43,7 +44,10 @@ export class KeptFootprint extends Footprint {
   #tries = 0;
   /** "idle": between two tries, whole or broken. */
   #state: "voting" | "trying" | "idle" | "over" = "voting";
-  /** A node that counts did not answer the last renewal: when that was seen, and how often it is asked again because of it. */
+  /**
+   * A node that counts did not answer the last renewal: when that was seen, and how often it is
+   * asked again because of it.
+   */
   #lateAt = Number.NEGATIVE_INFINITY;
   #again = 0;
   /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
@@ -69,8 +73,9 @@ export class KeptFootprint extends Footprint {
   }
 
   /**
-   * The lease is granted, by these votes. RACE: a vote that comes from now on may come behind the end of another client's
-   * hold. Then its token is behind those of whatever came in between, so larger than ours; or it took long.
+   * The lease is granted, by these votes. RACE: a vote that comes from now on may come behind the
+   * end of another client's hold. Then its token is behind those of whatever came in between, so
+   * larger than ours; or it took long.
    */
   begin(token: number, votes: readonly Granted[]): void {
     this.#token = token;
@@ -102,14 +107,18 @@ export class KeptFootprint extends Footprint {
   }
 
   protected override broke(): void {
-    // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
-    // not asked for ever at the same pace. Behind the last vote one follows too.
+    // While a try is under way the next one follows by itself, after twice as long: a node that
+    // loses every key at once is not asked for ever at the same pace. Behind the last vote one
+    // follows too.
     if (this.#state !== "idle") return;
     if (this.#lacking === 1) this.#tries = 0; // it was whole
     this.#goOn();
   }
 
-  /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
+  /**
+   * RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind
+   * its release.
+   */
   protected override end(): void {
     this.#state = "over";
     clearTimeout(this.#timer);
@@ -133,8 +142,9 @@ export class KeptFootprint extends Footprint {
       ? Number.POSITIVE_INFINITY
       : Math.min(RETRY_MAX, REPAIR_MIN * 2 ** Math.min(this.#tries++, 10));
     const delay = Math.min(retry, Math.max(this.#untilLook(), REPAIR_MIN));
-    // RACE: a renewal overtakes a vote that is still out, and that node says "gone"; then the vote is heard. Two timers would
-    // go on side by side, and `end()` knows of one: the other would bring the hold to a node behind its release.
+    // RACE: a renewal overtakes a vote that is still out, and that node says "gone"; then the vote
+    // is heard. Two timers would go on side by side, and `end()` knows of one: the other would
+    // bring the hold to a node behind its release.
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#try(), delay).unref();
   }
@@ -180,8 +190,9 @@ export class KeptFootprint extends Footprint {
   }
 
   /**
-   * Does it stand on a bare majority? Every race leaves its winner on one for some ms, and a node may be late once: so it is
-   * told when it has lasted for a while; that it is over is told at once, and only where the other was told.
+   * Does it stand on a bare majority? Every race leaves its winner on one for some ms, and a node
+   * may be late once: so it is told when it has lasted for a while; that it is over is told at
+   * once, and only where the other was told.
    */
   #look(): void {
     if (this.#isOver) return;
@@ -208,5 +219,8 @@ export class KeptFootprint extends Footprint {
   }
 }
 
-/** The TTL that a node must set now so that its key ends with the lease, not before and not after: see `Hold`. */
+/**
+ * The TTL that a node must set now so that its key ends with the lease, not before and not after:
+ * see `Hold`.
+ */
 const ttlFor = (left: number): number => Math.max(1, Math.floor((left + CLOCK_GRAIN) / (1 - CLOCK_DRIFT)));

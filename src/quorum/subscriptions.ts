@@ -9,16 +9,18 @@ import type { Quorum } from "./quorum.ts";
 /**
  * The release channels of a quorum: a subscriber connection to each node.
  *
- * A release that frees a majority runs, and is published, at a majority of nodes. So a client that hears all nodes
- * but a minority hears every release at one node at least: then it is ready, and a node that hangs holds nobody up.
+ * A release that frees a majority runs, and is published, at a majority of nodes. So a client that
+ * hears all nodes but a minority hears every release at one node at least: then it is ready, and a
+ * node that hangs holds nobody up.
  *
- * A release comes once from each node. A try after the first word would often find the lock held at the others, so a
- * waiter is woken when a majority may be free: the nodes that have told, and those that it does not hear. A node may hang
- * in between; so a first word counts after a while however few have followed.
+ * A release comes once from each node. A try after the first word would often find the lock held at
+ * the others, so a waiter is woken when a majority may be free: the nodes that have told, and those
+ * that it does not hear. A node may hang in between; so a first word counts after a while however
+ * few have followed.
  *
- * RACE: one node is not heard, so the first word of three wakes. The release has not reached the other two yet: the try
- * finds the lock held there, and sleeps for the holder's time. So each further word wakes again, until a majority has told;
- * and where none comes, time does.
+ * RACE: one node is not heard, so the first word of three wakes. The release has not reached the
+ * other two yet: the try finds the lock held there, and sleeps for the holder's time. So each
+ * further word wakes again, until a majority has told; and where none comes, time does.
  */
 export class QuorumSubscriptions implements Subscriptions {
   readonly #quorum: Quorum;
@@ -107,8 +109,9 @@ export class QuorumSubscriptions implements Subscriptions {
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
         words.delete(hold);
-        // RACE: those that are not heard made up a majority at once, when it was released at fewer. It is by now; but what
-        // has come last was not heard, and to another node, which would tell, the release may never come.
+        // RACE: those that are not heard made up a majority at once, when it was released at fewer.
+        // It is by now; but what has come last was not heard, and to another node, which would
+        // tell, the release may never come.
         if (from.size < this.#quorum.majority) listener(hold);
       }, WAKE_SPREAD).unref();
       this.#timers.add(timer);

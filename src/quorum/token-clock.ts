@@ -1,17 +1,19 @@
 import { clocks } from "../util/clock.ts";
 /**
- * Which token to propose next: larger than every one that was seen. A client whose clock is behind another's goes by that
- * one from then on, so that its proposals are likely to be the largest at every node. That saves the round trip of
- * `agree`; what is safe does not depend on it:
+ * Which token to propose next: larger than every one that was seen. A client whose clock is behind
+ * another's goes by that one from then on, so that its proposals are likely to be the largest at
+ * every node. That saves the round trip of `agree`; what is safe does not depend on it:
  *
- * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with its passes, each of
- * them while the hold owned its key: either in the vote itself, when all votes brought the same token, or by `agree`. A
- * later lease has a majority too, so one node Z is in both. The keys of two holds are at Z one after the other. The later
- * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
- * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes:
- * where Z's came too late to be counted, and is larger, `agree` is refused there.
+ * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with
+ * its passes, each of them while the hold owned its key: either in the vote itself, when all votes
+ * brought the same token, or by `agree`. A later lease has a majority too, so one node Z is in
+ * both. The keys of two holds are at Z one after the other. The later one's was not first: it would
+ * have ended before the earlier vote at Z, while its own lease had not begun yet. So Z voted for it
+ * after it had stored T, and answered more than T and its passes; and its token is the largest of
+ * its votes: where Z's came too late to be counted, and is larger, `agree` is refused there.
  * Nodes that take a lease later (`KeptFootprint`) are no votes, and are in neither majority.
- * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
+ * Where Z forgot everything in between it was young, and did not vote; later the clocks of the
+ * clients decide.
  */
 export class TokenClock {
   /** The largest token that was seen or proposed, its passes included. */

@@ -1,9 +1,12 @@
-// What nodes have said, counted: which hold has the lock, and is that certain yet? The numbers decide, so no answer of a minority
-// can give a lock away or take it for held.
+// What nodes have said, counted: which hold has the lock, and is that certain yet? The numbers
+// decide, so no answer of a minority can give a lock away or take it for held.
 import { between } from "../util/random.ts";
 import type { Holding, Vote } from "./node-commands.ts";
 
-/** What has been answered so far. Of so many `nodes` that many are the `majority`, and `pending` may answer yet. */
+/**
+ * What has been answered so far. Of so many `nodes` that many are the `majority`, and `pending` may
+ * answer yet.
+ */
 export interface Tally<A> {
   readonly answers: readonly A[];
   readonly pending: number;
@@ -13,12 +16,18 @@ export interface Tally<A> {
 
 export type Granted = Extract<Vote, { is: "owner" }>;
 
-/** `ttl`: ms after which another try is worthwhile. `contended`: nobody has a majority. `holder`: all that have a vote. */
+/**
+ * `ttl`: ms after which another try is worthwhile. `contended`: nobody has a majority. `holder`:
+ * all that have a vote.
+ */
 export type Outcome =
   | { readonly is: "owner"; readonly granted: readonly Granted[] }
   | { readonly is: "held"; readonly ttl: number; readonly contended: boolean; readonly holder: string };
 
-/** What the votes decide, as soon as that is certain; undefined: not yet. `retryDelay`: the longest pause in ms after a split vote. */
+/**
+ * What the votes decide, as soon as that is certain; undefined: not yet. `retryDelay`: the longest
+ * pause in ms after a split vote.
+ */
 export function countVotes(
   { answers, pending, nodes, majority }: Tally<Vote>,
   retryDelay: number,
@@ -39,8 +48,8 @@ export function countVotes(
 }
 
 /**
- * The holder that a majority has recorded, and for how long a majority will have it; null: none; undefined: not known, as
- * one holder and the nodes that have not answered may be a majority.
+ * The holder that a majority has recorded, and for how long a majority will have it; null: none;
+ * undefined: not known, as one holder and the nodes that have not answered may be a majority.
  */
 export function countHolders({
   answers,
@@ -67,8 +76,8 @@ function majorityHolder(held: readonly { readonly holder: string }[], majority: 
 }
 
 /**
- * ms after which a majority may be free at the earliest, when nobody releases anything. `free`: so many nodes may be free
- * now. Infinity: some that are needed have no end, or did not answer.
+ * ms after which a majority may be free at the earliest, when nobody releases anything. `free`: so
+ * many nodes may be free now. Infinity: some that are needed have no end, or did not answer.
  */
 function firstFree(held: readonly { readonly ttl: number }[], free: number, majority: number): number {
   const ends = held.map(({ ttl }) => ttl).sort((a, b) => a - b);

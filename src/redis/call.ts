@@ -9,11 +9,17 @@ import { cork, isPatient, type Writes } from "./writes.ts";
 export interface Told<Answer> {
   /** Called while ioredis reads, in the asynchronous context of the connection, or from a microtask. */
   answered(answer: Answer): void;
-  /** Nobody knows whether the script has run, or will yet. Called from a microtask, never while the command is being sent. */
+  /**
+   * Nobody knows whether the script has run, or will yet. Called from a microtask, never while the
+   * command is being sent.
+   */
   failed(error: unknown): void;
 }
 
-/** Makes an answer of what the script said. It may throw, before it has changed anything, when it cannot read the reply. */
+/**
+ * Makes an answer of what the script said. It may throw, before it has changed anything, when it
+ * cannot read the reply.
+ */
 export type Decode<Answer> = (reply: unknown, call: Asked) => Answer;
 
 /** What was asked, and in which epoch of the connection. */
@@ -67,9 +73,10 @@ export type CallClass = new (
 const tracing = tracingChannel("ioredis:command");
 
 /**
- * A class of calls that ioredis's `sendCommand` takes, because they inherit `methods` from its own Command. Its constructor is
- * left out: it makes a promise, six closures and two lists of all arguments, and measures every key again. What this class
- * does not know, such as what a later version asks of a command, is still answered by ioredis's methods.
+ * A class of calls that ioredis's `sendCommand` takes, because they inherit `methods` from its own
+ * Command. Its constructor is left out: it makes a promise, six closures and two lists of all
+ * arguments, and measures every key again. What this class does not know, such as what a later
+ * version asks of a command, is still answered by ioredis's methods.
  */
 function makeClass(methods: object): CallClass {
   class ScriptCommand implements Call {
@@ -84,10 +91,14 @@ function makeClass(methods: object): CallClass {
     node = "";
     isWritten = false;
     name: "evalsha" | "eval" = "evalsha";
-    // Tools that trace ioredis put functions of their own in the place of these two, and call them without `this`.
+    // Tools that trace ioredis put functions of their own in the place of these two, and call them
+    // without `this`.
     resolve: (reply: unknown) => void;
     reject: (error: unknown) => void;
-    /** ioredis returns it, and we do not look at it: it is made for subscribers of the diagnostics channel only. */
+    /**
+     * ioredis returns it, and we do not look at it: it is made for subscribers of the diagnostics
+     * channel only.
+     */
     readonly promise: Promise<unknown> | undefined;
     // What ioredis notes on a command.
     isTraced = false;
@@ -178,9 +189,10 @@ export const PlainCall = makeClass(Object.prototype);
 const classes = new WeakMap<object, CallClass>();
 
 /**
- * The class of the calls that this connection's `sendCommand` takes. Commands must inherit from the Command of the caller's
- * own copy of ioredis, which is found by what a method of the connection makes: so two copies and versions of ioredis can
- * live in one process, and none is imported. Friendly error stacks need what ioredis notes when a method is called.
+ * The class of the calls that this connection's `sendCommand` takes. Commands must inherit from the
+ * Command of the caller's own copy of ioredis, which is found by what a method of the connection
+ * makes: so two copies and versions of ioredis can live in one process, and none is imported.
+ * Friendly error stacks need what ioredis notes when a method is called.
  */
 export function callClassOf(redis: RedisLike | ClusterLike): CallClass {
   const { showFriendlyErrorStack } = redis.options as { showFriendlyErrorStack?: boolean };
@@ -194,7 +206,10 @@ export function callClassOf(redis: RedisLike | ClusterLike): CallClass {
   return made;
 }
 
-/** A reply without Buffers, whose numbers are numbers: with `stringNumbers` ioredis makes strings of them, of nothing else. */
+/**
+ * A reply without Buffers, whose numbers are numbers: with `stringNumbers` ioredis makes strings of
+ * them, of nothing else.
+ */
 export function plain(reply: unknown): unknown {
   if (typeof reply === "number") return reply;
   if (Buffer.isBuffer(reply)) return reply.toString();

@@ -5,7 +5,10 @@ export class Channel {
   readonly listeners = new Set<Listener>();
   /** SUBSCRIBE is on its way; every message is heard from now on. */
   state: "unheard" | "asked" | "heard" = "unheard";
-  /** Messages may be missed that somebody counts on: it was heard before, or a caller has given up waiting until it is. */
+  /**
+   * Messages may be missed that somebody counts on: it was heard before, or a caller has given up
+   * waiting until it is.
+   */
   isMissed = false;
   /** Some waiters may count on it, and do not ask for it again. */
   wasHeard = false;

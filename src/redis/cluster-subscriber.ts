@@ -20,9 +20,10 @@ interface Channel {
 }
 
 /**
- * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use. Sharded messages
- * reach only what is subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
- * after a migration, and when the map of slots that ioredis keeps was out of date.
+ * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use.
+ * Sharded messages reach only what is subscribed at the node that owns the channel's slot, so a
+ * channel follows its slot: after a failover, after a migration, and when the map of slots that
+ * ioredis keeps was out of date.
  */
 export class ClusterSubscriber implements Subscriptions {
   readonly #cluster: ClusterLike;
@@ -108,7 +109,8 @@ export class ClusterSubscriber implements Subscriptions {
 
   /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
   #settle(name: string): Subscriber {
-    // RACE: what began before close() may come to ask for its channel behind it, and nobody would close that connection.
+    // RACE: what began before close() may come to ask for its channel behind it, and nobody would
+    // close that connection.
     if (this.#closed) throw new ClientClosedError(null);
     const channel = this.#channels.get(name);
     const owner = ownerOf(this.#cluster, slotOf(name));
@@ -155,8 +157,8 @@ export class ClusterSubscriber implements Subscriptions {
   }
 
   /**
-   * Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. `isFresh`:
-   * the map was read after what made us look.
+   * Waits for nobody: a dead node would answer in five seconds, and its slots may have another home
+   * by then. `isFresh`: the map was read after what made us look.
    */
   #look(isFresh = false): void {
     if (this.#closed) return;
@@ -166,7 +168,8 @@ export class ClusterSubscriber implements Subscriptions {
     if (isFresh || !this.#audience.isWanted()) this.#failures = 0;
     if (!this.#audience.isWanted()) return;
     if (strays.length === 0) {
-      // RACE: by an old map of slots every channel is where it belongs, also one that was subscribed once more at a former primary.
+      // RACE: by an old map of slots every channel is where it belongs, also one that was
+      // subscribed once more at a former primary.
       if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }

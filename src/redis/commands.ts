@@ -7,11 +7,14 @@ import type { Transport } from "./transport.ts";
 export interface Commands extends Transport {
   /** Does each lock have a server of its own, by its slot? */
   readonly isCluster: boolean;
-  /** Keys for `send` and `run`, without the connection's prefix: made once where they are used again and again. */
+  /**
+   * Keys for `send` and `run`, without the connection's prefix: made once where they are used again
+   * and again.
+   */
   keysOf(names: readonly string[]): ScriptKeys;
   /**
-   * Runs a script. `told` is told what `decode` makes of the reply, or the error, after `timeout` ms at the latest, at the most
-   * `replyTimeout`; never while it is being sent.
+   * Runs a script. `told` is told what `decode` makes of the reply, or the error, after `timeout`
+   * ms at the latest, at the most `replyTimeout`; never while it is being sent.
    */
   send<Answer>(
     script: Script,
@@ -21,7 +24,10 @@ export interface Commands extends Transport {
     told: Told<Answer>,
     timeout?: number,
   ): void;
-  /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
+  /**
+   * As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with
+   * what it throws.
+   */
   run<T>(
     script: Script,
     keys: ScriptKeys | readonly string[],
@@ -31,6 +37,9 @@ export interface Commands extends Transport {
   ): Promise<T>;
   /** The server that has this key said that its time was so many µs. */
   tellTime(key: string | ScriptKeys, micros: number): void;
-  /** Until when, in the server's time in ms, a command that is sent now may be executed; 0: no server has told its time yet. */
+  /**
+   * Until when, in the server's time in ms, a command that is sent now may be executed; 0: no
+   * server has told its time yet.
+   */
   notAfter(key: string | ScriptKeys, timeout?: number): number;
 }

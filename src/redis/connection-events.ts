@@ -4,7 +4,10 @@ import { isCluster } from "./types.ts";
 
 /** Is told when a connection comes and goes. */
 interface Watcher {
-  /** It was lost, or a try to get it back has failed. `forgets`: what it carried is neither sent again nor refused. */
+  /**
+   * It was lost, or a try to get it back has failed. `forgets`: what it carried is neither sent
+   * again nor refused.
+   */
   closed(forgets: boolean): void;
   /** It is there, perhaps again; of a Cluster, a node is. */
   ready(): void;
@@ -18,7 +21,10 @@ const links = new WeakMap<RedisLike | ClusterLike, Link>();
 export interface Watch {
   /** Why it could not be used, since it was ready the last time; null: nothing has failed. */
   readonly lastError: unknown;
-  /** When it was ready the last time, on the monotonic clock: now, if it is; before all times, if it never was. */
+  /**
+   * When it was ready the last time, on the monotonic clock: now, if it is; before all times, if it
+   * never was.
+   */
   readonly readyUntil: number;
   /** Tells the watcher no more. */
   stop(): void;
@@ -45,8 +51,9 @@ export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): Wa
 }
 
 /**
- * The listeners on a connection: one for each event, however many lock clients share it. Node warns of a leak when there
- * are more than ten, and that limit belongs to whose connection it is. They go with the last client.
+ * The listeners on a connection: one for each event, however many lock clients share it. Node warns
+ * of a leak when there are more than ten, and that limit belongs to whose connection it is. They go
+ * with the last client.
  */
 class Link {
   readonly watchers = new Set<Watcher>();
@@ -87,9 +94,10 @@ class Link {
   }
 
   /**
-   * ioredis prints an error of the connection that nobody listens to. A caller without a listener must see that as
-   * before: where ours is the only one, it does what ioredis would do. `errorMonitor` is no way out: without a listener
-   * ioredis emits nothing. For what is not ioredis it speaks for itself: that would have thrown the error.
+   * ioredis prints an error of the connection that nobody listens to. A caller without a listener
+   * must see that as before: where ours is the only one, it does what ioredis would do.
+   * `errorMonitor` is no way out: without a listener ioredis emits nothing. For what is not ioredis
+   * it speaks for itself: that would have thrown the error.
    */
   readonly #failed = (error: unknown): void => {
     const isClosing = error instanceof Error && /EPIPE|ECONNRESET/.test(error.message);
@@ -99,8 +107,8 @@ class Link {
     console.error(`[${isIoredis ? "ioredis" : "holdfast"}] Unhandled error event:`, error.stack);
   };
   /**
-   * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for anything, and closes.
-   * ioredis keeps that to itself, or tells of a broken pipe.
+   * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for
+   * anything, and closes. ioredis keeps that to itself, or tells of a broken pipe.
    */
   readonly #connected = (): void => {
     const { stream } = this.#connection as { stream?: Pick<NodeJS.ReadableStream, "once"> };
@@ -144,8 +152,9 @@ class Link {
 }
 
 /**
- * When it reconnects, ioredis sends what was not answered once more, or drops it without a word. When it does not, as the
- * nodes of a Cluster do by default, it refuses that; and a Cluster then sends it again, whatever this option says.
+ * When it reconnects, ioredis sends what was not answered once more, or drops it without a word.
+ * When it does not, as the nodes of a Cluster do by default, it refuses that; and a Cluster then
+ * sends it again, whatever this option says.
  */
 const isForgetful = ({ options }: RedisLike): boolean =>
   options.autoResendUnfulfilledCommands === false && typeof options.retryStrategy === "function";

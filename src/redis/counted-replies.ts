@@ -52,7 +52,10 @@ const MODES: ReadonlyMap<unknown, "read" | "write" | null> = new Map([
   ["p", null],
 ]);
 
-/** `<hold>[+][ <label>]`: a prefix may have any letter but a space, and a hold ends with none but letters and digits. */
+/**
+ * `<hold>[+][ <label>]`: a prefix may have any letter but a space, and a hold ends with none but
+ * letters and digits.
+ */
 const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
 
 /** Of an attempt with a lease of so many ms. */
@@ -88,7 +91,10 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
   throw from.unexpected();
 }
 
-/** Of an attempt that took so many units on the common way: the answer is the time, which is the token too. */
+/**
+ * Of an attempt that took so many units on the common way: the answer is the time, which is the
+ * token too.
+ */
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
   const at = Number(reply);
   if (!(at > 0)) throw unexpected(reply);

@@ -13,7 +13,10 @@ export interface HoldId {
   readonly number: number;
 }
 
-/** Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can cut an id by place. */
+/**
+ * Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can
+ * cut an id by place.
+ */
 const NUMBER = 8;
 const HIGH = 7;
 const LOW = 6;
@@ -27,19 +30,22 @@ const FEWEST = 4 * BLOCK;
 const MOST = 1_024 * BLOCK;
 
 /**
- * The ids of a client's holds: `<channel>:<number><random>`, or where the lock is not granted by message `<client id>:…`.
- * The number counts the holds; the 64 random bits make an id a
- * secret between this client and Redis, so a message that names one was written by a client that may read the keys, or that
- * heard an earlier message about it.
+ * The ids of a client's holds: `<channel>:<number><random>`, or where the lock is not granted by
+ * message `<client id>:…`.
+ * The number counts the holds; the 64 random bits make an id a secret between this client and
+ * Redis, so a message that names one was written by a client that may read the keys, or that heard
+ * an earlier message about it.
  *
- * The bits are drawn for a block of holds at once, because a draw costs 2 µs whether it is for one hold or for 256. RACE: a
- * process that is started twice from one snapshot of its heap goes on with the same client id and the same number, twice.
- * Bits that were drawn ahead would be in that snapshot too, and a hold of one copy would be "already mine" to the other one
- * (R1). So a client that is made while a snapshot is built draws for each hold when it makes it, for good.
+ * The bits are drawn for a block of holds at once, because a draw costs 2 µs whether it is for one
+ * hold or for 256. RACE: a process that is started twice from one snapshot of its heap goes on with
+ * the same client id and the same number, twice.
+ * Bits that were drawn ahead would be in that snapshot too, and a hold of one copy would be
+ * "already mine" to the other one (R1). So a client that is made while a snapshot is built draws
+ * for each hold when it makes it, for good.
  *
- * The bits of the latest holds are kept in a ring, at the place of their number, because a grant may come for a hold long
- * after it was given up. A block is forgotten when its place is drawn anew: the ring doubles while holds of that block would be
- * younger than `keep` ms.
+ * The bits of the latest holds are kept in a ring, at the place of their number, because a grant
+ * may come for a hold long after it was given up. A block is forgotten when its place is drawn
+ * anew: the ring doubles while holds of that block would be younger than `keep` ms.
  */
 export class HoldIds {
   readonly #keep: number;
@@ -51,7 +57,10 @@ export class HoldIds {
   /** Of the channel or client of the latest hold, which mostly has the next one too. */
   #of = "";
   #before = "";
-  /** The codes of the characters of an id: made at once it is one piece of text, which costs half of what joined pieces do. */
+  /**
+   * The codes of the characters of an id: made at once it is one piece of text, which costs half of
+   * what joined pieces do.
+   */
   readonly #codes = Array.from({ length: NUMBER + HIGH + LOW }, () => 0);
 
   constructor(keep: number) {
@@ -101,11 +110,13 @@ export class HoldIds {
     const now = clocks.mono.now();
     const block = number / BLOCK;
     const blocks = this.#times.length;
-    // The last hold of the block that would be forgotten was made before the first one of the block behind it.
+    // The last hold of the block that would be forgotten was made before the first one of the block
+    // behind it.
     const oldest = this.#times[(block + 1) % blocks] ?? now;
     if (oldest > now - this.#keep && blocks * BLOCK < MOST) {
-      // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half. What
-      // the other half has there is nobody's: it has no time, or the next block would double the ring again.
+      // A number stands at its remainder by the size, so by twice the size it stands at the same
+      // place of either half. What the other half has there is nobody's: it has no time, or the
+      // next block would double the ring again.
       const bits = new Uint32Array(2 * this.#bits.length);
       bits.set(this.#bits, 0);
       bits.set(this.#bits, this.#bits.length);
@@ -120,15 +131,16 @@ export class HoldIds {
 }
 
 /**
- * A client's id, or that which Redisson's owners begin with; then the number, then the random bits. It fits at one place only, and
- * no part of it can be told from the next one in two ways: other libraries' texts come here, of any length.
+ * A client's id, or that which Redisson's owners begin with; then the number, then the random bits.
+ * It fits at one place only, and no part of it can be told from the next one in two ways: other
+ * libraries' texts come here, of any length.
  */
 const OWN_ID =
   /^(?:[!-~]*?holdfast:client:)?((?:[\w.%-]+\/)?[\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::\{\w+\})?:([0-9a-z]{8})[0-9a-z]{13}$/;
 
 /**
- * A hold's id as people see it: `<client id>:<number>`. The random bits are nobody's business, and the channel says no more than the
- * client's id does. Any other text stays as it is.
+ * A hold's id as people see it: `<client id>:<number>`. The random bits are nobody's business, and
+ * the channel says no more than the client's id does. Any other text stays as it is.
  */
 export function withoutBits(id: string): string {
   return id.replace(

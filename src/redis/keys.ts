@@ -1,8 +1,12 @@
-// Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts before keys, and only
-// before keys: channels are data and carry it themselves, or PUBLISH would reach nobody.
+// Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts
+// before keys, and only before keys: channels are data and carry it themselves, or PUBLISH would
+// reach nobody.
 import { hashed, SlotKeys, slotOf } from "../util/slots.ts";
 
-/** The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name contains. */
+/**
+ * The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name
+ * contains.
+ */
 export interface LockKeys {
   readonly lock: string;
   readonly queue: string;
@@ -28,12 +32,15 @@ export type GrantProtocol = "handoff" | "rw" | "semaphore" | "election";
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
 
-/** Messages and values are cut at spaces, and their lengths are counted in bytes: printable ASCII without a space. */
+/**
+ * Messages and values are cut at spaces, and their lengths are counted in bytes: printable ASCII
+ * without a space.
+ */
 const PLAIN = /^[!-~]*$/;
 
 /**
- * A prefix as it stands in channels: everything but printable ASCII is encoded. Then its braces too, because the tag that Redis
- * would find between them is another one than the keys have.
+ * A prefix as it stands in channels: everything but printable ASCII is encoded. Then its braces
+ * too, because the tag that Redis would find between them is another one than the keys have.
  */
 function plain(prefix: string): string {
   if (PLAIN.test(prefix)) return prefix;
@@ -83,7 +90,10 @@ export class Keys {
     this.#fences = new SlotKeys((tag) => `${prefix}holdfast:fence:{${tag}}`);
   }
 
-  /** The keys of `lock` and `fairLock`. A lock that is used is used again: those of the last one are remembered. */
+  /**
+   * The keys of `lock` and `fairLock`. A lock that is used is used again: those of the last one are
+   * remembered.
+   */
   of(name: string): LockKeys {
     if (this.#latest?.name === name) return this.#latest.keys;
     const lock = `holdfast:{${encode(name)}}`;
@@ -92,13 +102,19 @@ export class Keys {
     return keys;
   }
 
-  /** The keys of a read-write lock or a semaphore. No other kind touches them, so `lock("x")` is another lock. */
+  /**
+   * The keys of a read-write lock or a semaphore. No other kind touches them, so `lock("x")` is
+   * another lock.
+   */
   ofCounted(family: "rw" | "semaphore", name: string): CountedKeys {
     const hash = `holdfast:${family}:{${encode(name)}}`;
     return { hash, queue: `${hash}:queue`, clients: `${hash}:clients`, clock: this.clock(hash) };
   }
 
-  /** The keys of an election: those of a lock that is handed off, and that of the leader. And its news channel, in their slot. */
+  /**
+   * The keys of an election: those of a lock that is handed off, and that of the leader. And its
+   * news channel, in their slot.
+   */
   ofElection(name: string): LockKeys & { readonly leader: string; readonly news: string } {
     const lock = `holdfast:election:{${encode(name)}}`;
     const [queue, clients, leader] = [`${lock}:queue`, `${lock}:clients`, `${lock}:leader`];
@@ -110,7 +126,10 @@ export class Keys {
     return `holdfast:once:{${encode(name)}}`;
   }
 
-  /** The keys of a quorum lock at each of its nodes, and its release channel there. No other kind touches them. */
+  /**
+   * The keys of a quorum lock at each of its nodes, and its release channel there. No other kind
+   * touches them.
+   */
   ofQuorum(name: string): QuorumKeys {
     const lock = `holdfast:quorum:{${encode(name)}}`;
     return { lock, clock: "holdfast:quorum:clock", free: `${this.prefix}${lock}:free` };
@@ -127,7 +146,10 @@ export class Keys {
     return slotOf(this.prefix + key);
   }
 
-  /** Where the highest token that a resource has seen is kept: in the slot of the key of that name, whatever braces it has. */
+  /**
+   * Where the highest token that a resource has seen is kept: in the slot of the key of that name,
+   * whatever braces it has.
+   */
   fence(resource: string): string {
     if (!this.#isCluster) return `holdfast:fence:${resource}`;
     return `${this.#fences.of(this.slot(resource)).slice(this.prefix.length)}:${resource}`;
@@ -143,7 +165,10 @@ export class Keys {
     return decode(key.slice(key.indexOf("{", this.prefix.length) + 1, -1));
   }
 
-  /** What a lock is that is handed on by message, by its full key as a message has it, prefix included. Null: it is none. */
+  /**
+   * What a lock is that is handed on by message, by its full key as a message has it, prefix
+   * included. Null: it is none.
+   */
   granted(key: string): { readonly protocol: GrantProtocol; readonly name: string } | null {
     const [found, family] = GRANTED.exec(key.slice(this.prefix.length)) ?? [];
     const name = this.name(key);
@@ -158,7 +183,10 @@ export class Keys {
     return granted && { family: granted.protocol, name: granted.name, isQueue };
   }
 
-  /** A pattern for the full keys of these families in whose names these texts come in order; it fits others too. */
+  /**
+   * A pattern for the full keys of these families in whose names these texts come in order; it fits
+   * others too.
+   */
   scanned(families: readonly GrantProtocol[], texts: readonly string[]): string {
     const [only = "handoff"] = families;
     const family = only === "handoff" ? "" : `${only}:`;
@@ -199,12 +227,16 @@ export class Keys {
     return channel + this.#tags.of(slotOf(this.prefix + this.of(name).lock)).slice(this.anyChannel.length);
   }
 
-  /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */
+  /**
+   * Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it
+   * cannot unlock them.
+   */
   fitsRedisson(name: string): boolean {
     if (!this.#isCluster) return true;
     const { prefix } = this;
     const helpers = [this.redissonLatch(name, "any"), this.redissonToken(name)].map((key) => prefix + key);
-    // The same text, not only the same slot: that a key without a tag lands in it is chance, and the next latch does not.
+    // The same text, not only the same slot: that a key without a tag lands in it is chance, and
+    // the next latch does not.
     return [this.redissonChannel(name), ...helpers].every((key) => hashed(key) === hashed(prefix + name));
   }
 
@@ -213,12 +245,18 @@ export class Keys {
     return redissonHelper("redisson_lock__channel", this.prefix + name);
   }
 
-  /** Redisson's unlock latch of one request, which nobody else reads. The prefix in its tag takes it to the lock's slot. */
+  /**
+   * Redisson's unlock latch of one request, which nobody else reads. The prefix in its tag takes it
+   * to the lock's slot.
+   */
   redissonLatch(name: string, requestId: string): string {
     return `${redissonHelper("redisson_unlock_latch", this.prefix + name)}:${requestId}`;
   }
 
-  /** Redisson's token counter of a fenced lock. Java would not find it behind a prefix, which ioredis puts before all of it. */
+  /**
+   * Redisson's token counter of a fenced lock. Java would not find it behind a prefix, which
+   * ioredis puts before all of it.
+   */
   redissonToken(name: string): string {
     return redissonHelper("redisson_lock_token", this.prefix + name);
   }
@@ -228,7 +266,10 @@ export class Keys {
 const redissonHelper = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`;
 
-/** Do all keys of a lock share a slot behind this prefix? Not behind `a{}b`: an empty tag makes the whole key count. */
+/**
+ * Do all keys of a lock share a slot behind this prefix? Not behind `a{}b`: an empty tag makes the
+ * whole key count.
+ */
 export function hasOneSlotPerLock(keyPrefix: string): boolean {
   return slotOf(`${keyPrefix}holdfast:{x}`) === slotOf(`${keyPrefix}holdfast:{x}:queue`);
 }

@@ -1,5 +1,5 @@
-// What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes last, because names
-// may contain spaces.
+// What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes
+// last, because names may contain spaces.
 
 import { decodeLabel } from "../api/label.ts";
 import { connectionLua } from "./client-lua.generated.ts";
@@ -32,7 +32,10 @@ export type Message =
   | {
       readonly is: "recall";
       readonly hold: string;
-      /** Of a caller that does not wait, and to which "busy" is answered where somebody is inside; null: a waiter. */
+      /**
+       * Of a caller that does not wait, and to which "busy" is answered where somebody is inside;
+       * null: a waiter.
+       */
       readonly nonce: string | null;
       /** It wants to know only whether somebody is inside. */
       readonly isQuestion: boolean;
@@ -104,7 +107,10 @@ export function probeMessage(nonce: string): string {
   return `probe ${nonce}`;
 }
 
-/** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
+/**
+ * Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is
+ * refused.
+ */
 export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
   // In Cluster a key leads the script to the channel's node.
   const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];

@@ -5,9 +5,9 @@ import { TIME_TOKEN_MIN } from "../defaults.ts";
 import { partsOf, withoutBits } from "./hold-ids.ts";
 
 /**
- * `text`: a hold as it stands in Redis, with the label of its call behind a space. `micros`: its token or ticket, which are the
- * server's time in µs, or a little more where many were given at once; null: it has none that is a time. `now`: the server's time
- * in µs.
+ * `text`: a hold as it stands in Redis, with the label of its call behind a space. `micros`: its
+ * token or ticket, which are the server's time in µs, or a little more where many were given at
+ * once; null: it has none that is a time. `now`: the server's time in µs.
  */
 export function partyOf(text: string, micros: number | null, now = Number.POSITIVE_INFINITY): Party {
   const end = text.indexOf(" ");
@@ -60,8 +60,8 @@ const passed = (at: number | null, since: number | null): number | null =>
   since === null || at === null ? null : Math.max(0, Math.floor(at) - since);
 
 /**
- * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A lock has one place for all callers
- * of a client, and a fair one has a place for each.
+ * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A
+ * lock has one place for all callers of a client, and a fair one has a place for each.
  */
 export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
   new Set(waiters?.map(clientOf)).size;

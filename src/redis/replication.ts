@@ -22,8 +22,9 @@ interface Job {
 }
 
 /**
- * Waits until so many replicas have a hold: a write to it, then WAIT on the same connection. That connection is one of
- * its own, because WAIT keeps it busy; in Cluster there is one for each primary in use.
+ * Waits until so many replicas have a hold: a write to it, then WAIT on the same connection. That
+ * connection is one of its own, because WAIT keeps it busy; in Cluster there is one for each
+ * primary in use.
  */
 export class Replication {
   readonly #redis: RedisLike | ClusterLike;
@@ -43,8 +44,8 @@ export class Replication {
   }
 
   /**
-   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the write. The script has
-   * `timeout` ms for its answer.
+   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the
+   * write. The script has `timeout` ms for its answer.
    *
    * @throws NotReplicatedError when fewer have it in time; the connection's or the server's error.
    */
@@ -89,8 +90,8 @@ export class Replication {
 }
 
 /**
- * A command that is sent again on another connection would make WAIT lie: whatever is not answered fails at once. It does
- * not come back for nobody: a node that is gone would be called for ever.
+ * A command that is sent again on another connection would make WAIT lie: whatever is not answered
+ * fails at once. It does not come back for nobody: a node that is gone would be called for ever.
  */
 const OVERRIDES = {
   enableOfflineQueue: true,
@@ -112,7 +113,10 @@ const decodeConfirmed = (reply: unknown): RenewAnswer => ({
 /** How long the answer to a WAIT may take beyond the time that it waits, in ms. */
 const WAIT_REPLY = 1_000;
 
-/** One connection for WAIT. What comes while it waits is written together afterwards: one WAIT proves all of it. */
+/**
+ * One connection for WAIT. What comes while it waits is written together afterwards: one WAIT
+ * proves all of it.
+ */
 class Link {
   readonly #connection: SubscriberLike;
   readonly #commands: ScriptRunner;
@@ -159,7 +163,8 @@ class Link {
     this.#busy = true;
     while (this.#jobs.length > 0 && !this.ended) await this.#batch(this.#jobs.splice(0));
     this.#busy = false;
-    // RACE: on a connection that is being closed they would be flushed, and refuse callers that did nothing wrong.
+    // RACE: on a connection that is being closed they would be flushed, and refuse callers that did
+    // nothing wrong.
     for (const job of this.#jobs.splice(0)) this.#handOn(job);
   }
 
@@ -173,7 +178,8 @@ class Link {
     const isRenewed = (answer: (typeof answers)[number]): boolean =>
       answer.status === "fulfilled" && answer.value.is === "renewed";
     const outcome = answers.some(isRenewed) ? await this.#acknowledged(epoch) : { count: 0 };
-    // A server that does not answer, or does not know a hold, may be the wrong one: another connection next time.
+    // A server that does not answer, or does not know a hold, may be the wrong one: another
+    // connection next time.
     if ("error" in outcome || !answers.every(isRenewed)) this.close();
     for (const [i, { name, resolve, reject }] of jobs.entries()) {
       const answer = answers[i];

@@ -33,7 +33,10 @@ export type Placed =
       readonly at: number;
       readonly ttl: number;
       readonly position: number | null;
-      /** Is the holder told that somebody waits (1), and may it have nobody inside (2)? 0 for kinds that tell nobody. */
+      /**
+       * Is the holder told that somebody waits (1), and may it have nobody inside (2)? 0 for kinds
+       * that tell nobody.
+       */
       readonly told: ToldDigit;
       /** What tells this holder from the next one, where wake-ups are public. */
       readonly holder?: string;
@@ -51,7 +54,8 @@ export interface ReleaseAnswer {
 export type YieldAnswer = Placed | ReleaseAnswer;
 
 /**
- * What a lock's value says of its holder: 0: it is not told when somebody waits; 1: it is; 2: it is, and may have nobody inside.
+ * What a lock's value says of its holder: 0: it is not told when somebody waits; 1: it is; 2: it
+ * is, and may have nobody inside.
  */
 export type ToldDigit = 0 | 1 | 2;
 
@@ -206,9 +210,9 @@ export const asDigits = (token: number | null): string =>
 export const decodeForced = (reply: unknown): number => new Fields(reply).number();
 
 /**
- * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED, TRYAGAIN, CLUSTERDOWN,
- * LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was lost. Redis 6.2 has no code for a right that a
- * script lacks, only words.
+ * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED,
+ * TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was
+ * lost. Redis 6.2 has no code for a right that a script lacks, only words.
  */
 export const isRefusal = (error: unknown): error is Error =>
   error instanceof Error &&
@@ -218,8 +222,8 @@ export const isRefusal = (error: unknown): error is Error =>
   );
 
 /**
- * In Cluster, while a slot moves: some keys of the command are at one node, and some at the other. Where ioredis has gone on
- * trying, it says so of the last node that it was sent to.
+ * In Cluster, while a slot moves: some keys of the command are at one node, and some at the other.
+ * Where ioredis has gone on trying, it says so of the last node that it was sent to.
  */
 export const isApart = (error: unknown): boolean =>
   error instanceof Error && /TRYAGAIN|Too many Cluster redirections/.test(error.message);

@@ -24,12 +24,13 @@ import { tellUnwritten, Unanswered } from "./unanswered.ts";
 import { corked, heldUntil, isPatient, Writes } from "./writes.ts";
 
 /**
- * The connection that carries the commands: sends scripts, bounds the time until they are answered, and tells when the
- * connection comes and goes. The connection may be the caller's: nothing on it is changed but a few listeners.
+ * The connection that carries the commands: sends scripts, bounds the time until they are answered,
+ * and tells when the connection comes and goes. The connection may be the caller's: nothing on it
+ * is changed but a few listeners.
  *
- * A Cluster is one such connection too: it finds the node by the first key. It sends a command again 100 ms after the
- * connection to its node closed, out of order (R1 and R3 make that harmless), and does not say so: that a node was lost
- * counts as a lost connection.
+ * A Cluster is one such connection too: it finds the node by the first key. It sends a command
+ * again 100 ms after the connection to its node closed, out of order (R1 and R3 make that
+ * harmless), and does not say so: that a node was lost counts as a lost connection.
  */
 export class ScriptRunner implements Commands, CallOwner {
   readonly replyTimeout: number;
@@ -46,7 +47,10 @@ export class ScriptRunner implements Commands, CallOwner {
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
   #over = false;
-  /** By how many ms the clock of the server that has told its time last is ahead of our monotonic one; in Cluster of each, by address. */
+  /**
+   * By how many ms the clock of the server that has told its time last is ahead of our monotonic
+   * one; in Cluster of each, by address.
+   */
   #ahead = Number.NaN;
   readonly #aheads = new Map<string, number>();
   /** Of connections that are ours alone. */
@@ -87,15 +91,18 @@ export class ScriptRunner implements Commands, CallOwner {
     return this.#over || this.#redis.status === "end";
   }
 
-  /** Keys for `send` and `run`, without the connection's prefix: made once where they are used again and again. */
+  /**
+   * Keys for `send` and `run`, without the connection's prefix: made once where they are used again
+   * and again.
+   */
   keysOf(names: readonly string[]): ScriptKeys {
     return new ScriptKeys(this.keys.prefix, names);
   }
 
   /**
-   * Runs a script: EVALSHA, and EVAL when the server does not know it. `told` is told what `decode` makes of the reply, as it
-   * comes from ioredis; or the server's or the connection's error, or NoReplyError after `timeout` ms, at the most
-   * `replyTimeout`. `Class`: how it is sent.
+   * Runs a script: EVALSHA, and EVAL when the server does not know it. `told` is told what `decode`
+   * makes of the reply, as it comes from ioredis; or the server's or the connection's error, or
+   * NoReplyError after `timeout` ms, at the most `replyTimeout`. `Class`: how it is sent.
    */
   send<Answer>(
     script: Script,
@@ -127,8 +134,9 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * RACE: a process that ends reads no answer which says that the server does not know the script. So the first one goes as text, and
-   * those after it find it there; in Cluster each, because each may go to another server.
+   * RACE: a process that ends reads no answer which says that the server does not know the script.
+   * So the first one goes as text, and those after it find it there; in Cluster each, because each
+   * may go to another server.
    */
   #isNew({ sha }: Script): boolean {
     if (this.#known.has(sha)) return false;
@@ -136,7 +144,10 @@ export class ScriptRunner implements Commands, CallOwner {
     return true;
   }
 
-  /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
+  /**
+   * As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with
+   * what it throws.
+   */
   run<T>(
     script: Script,
     keys: ScriptKeys | readonly string[],
@@ -153,8 +164,9 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a promise that ioredis has not made. The
-   * call would have that as its answer, and a second one after `replyTimeout`.
+   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a
+   * promise that ioredis has not made. The call would have that as its answer, and a second one
+   * after `replyTimeout`.
    */
   #handOver(call: Call): void {
     const { promise } = call;
@@ -205,9 +217,9 @@ export class ScriptRunner implements Commands, CallOwner {
   refused(call: Call, error: unknown): void {
     const isUnknown =
       call.name === "evalsha" && error instanceof Error && error.message.startsWith("NOSCRIPT");
-    // RACE: a command that was given up must not be executed after the one that takes it back. What is bound to a connection
-    // is given up with it; ioredis has sent it again all the same, and another client may have taught the server the script
-    // that takes it back, and not this one.
+    // RACE: a command that was given up must not be executed after the one that takes it back. What
+    // is bound to a connection is given up with it; ioredis has sent it again all the same, and
+    // another client may have taught the server the script that takes it back, and not this one.
     if (isUnknown && this.#sent.has(call)) {
       call.name = "eval";
       this.#handOver(call);
@@ -223,7 +235,10 @@ export class ScriptRunner implements Commands, CallOwner {
     if (this.isCluster) this.#aheads.set(this.#serverOf(key), this.#ahead);
   }
 
-  /** A decoder that also takes the time, in µs, of the server where this clock stands from an answer that tells it. */
+  /**
+   * A decoder that also takes the time, in µs, of the server where this clock stands from an answer
+   * that tells it.
+   */
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
@@ -233,13 +248,15 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up, after
-   * `timeout` ms. A little early rather than late; 0: no server has told its time yet.
+   * Until when, in the server's time in ms, a command that is sent now may be executed: later its
+   * caller has given up, after `timeout` ms. A little early rather than late; 0: no server has told
+   * its time yet.
    *
-   * RACE: a node stands still while this client sends it commands for slots that are new to it, and the process dies. By the
-   * slot's own last reply there would be no time to name, and the node would give the locks to a dead process. All slots of
-   * a node have its clock. A node that has never answered is taken to have the clock of the others: where that is wrong, it
-   * answers "stale" and tells its own.
+   * RACE: a node stands still while this client sends it commands for slots that are new to it, and
+   * the process dies. By the slot's own last reply there would be no time to name, and the node
+   * would give the locks to a dead process. All slots of a node have its clock. A node that has
+   * never answered is taken to have the clock of the others: where that is wrong, it answers
+   * "stale" and tells its own.
    */
   notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
     const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
@@ -279,8 +296,9 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#known.clear();
     this.onLost();
     this.#silence?.closed();
-    // Of what was written no answer comes any more where ioredis sends nothing again, and it does not say so. What waits in
-    // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
+    // Of what was written no answer comes any more where ioredis sends nothing again, and it does
+    // not say so. What waits in its offline queue is not lost, and is sent later. What is bound may
+    // be answered by another process now.
     this.#unanswered.giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
       ({ script }) => this.troubles.forgotten(script),

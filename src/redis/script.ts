@@ -10,18 +10,24 @@ export interface Script {
   readonly isForeign?: true;
   /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
   readonly isBound?: true;
-  /** In Cluster, while a slot moves and its keys are apart, it fails at once. Other scripts are tried again for 1.6 s by ioredis. */
+  /**
+   * In Cluster, while a slot moves and its keys are apart, it fails at once. Other scripts are
+   * tried again for 1.6 s by ioredis.
+   */
   readonly isImpatient?: true;
-  /** Sent as text: what a process sends as it ends cannot be sent again to a server that does not know the script. */
+  /**
+   * Sent as text: what a process sends as it ends cannot be sent again to a server that does not
+   * know the script.
+   */
   readonly isWhole?: true;
 }
 
 const made = new Map<Script, Script>();
 
 /**
- * The script as a Cluster needs it: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message goes to the subscribers
- * of the channel's slot; a plain one would go through every node of the Cluster, and its receivers would be counted at one
- * node only.
+ * The script as a Cluster needs it: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message
+ * goes to the subscribers of the channel's slot; a plain one would go through every node of the
+ * Cluster, and its receivers would be counted at one node only.
  */
 export function sharded(script: Script): Script {
   let variant = made.get(script);

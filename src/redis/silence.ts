@@ -12,13 +12,15 @@ interface Link {
 }
 
 /**
- * Finds half-open connections among those that the client opened for its commands: the other end is gone, and TCP would
- * notice in a quarter of an hour. One that has been silent for `replyTimeout` although commands were sent is destroyed, and
- * ioredis makes another.
+ * Finds half-open connections among those that the client opened for its commands: the other end is
+ * gone, and TCP would notice in a quarter of an hour. One that has been silent for `replyTimeout`
+ * although commands were sent is destroyed, and ioredis makes another.
  *
- * A server that stands still looks the same from here, and new connections do not help it. So the time doubles until
- * something is read again: an outage of a minute costs each client three connections, not one every five seconds. A slow
- * server that answers anything at all is left alone: it gets twice the time that it last took. And so is a connection of the caller's, which BLPOP may keep silent.
+ * A server that stands still looks the same from here, and new connections do not help it. So the
+ * time doubles until something is read again: an outage of a minute costs each client three
+ * connections, not one every five seconds. A slow server that answers anything at all is left
+ * alone: it gets twice the time that it last took. And so is a connection of the caller's, which
+ * BLPOP may keep silent.
  */
 export class Silence {
   readonly #redis: RedisLike | ClusterLike;

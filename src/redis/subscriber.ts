@@ -33,8 +33,9 @@ export interface Source extends Audience {
  * | opening | no connection yet, or it was lost and comes back: nothing is subscribed, messages may be missed | connected → SUBSCRIBE for every channel, ready · given up, or replaced → closed |
  * | ready | a channel is heard from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
  *
- * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first call that may wait costs one. An acknowledgement
- * wakes callers that may have missed messages, and no others.
+ * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first call
+ * that may wait costs one. An acknowledgement wakes callers that may have missed messages, and no
+ * others.
  *
  * It never keeps the process alive, and does not come back for nobody: waiting callers do both.
  */
@@ -47,7 +48,10 @@ export class Subscriber implements Subscriptions {
   #counted = true;
   /** The own channel whose acknowledgement was followed by a probe; null before that. */
   #probed: string | null = null;
-  /** The message of the self-test that is under way, until it is read: no other one proves that anything is heard. */
+  /**
+   * The message of the self-test that is under way, until it is read: no other one proves that
+   * anything is heard.
+   */
   #awaited: string | null = null;
   #tested = Number.NEGATIVE_INFINITY;
   /** How often all that was acknowledged has been forgotten. */
@@ -109,12 +113,13 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * A half-open connection counts as a receiver for as long as TCP does not notice. What was lost in a reconnect is no
-   * deafness, and a rule that reconnects at once feeds itself, so: at most one test in 5 s, and a message must not be
-   * read within 1 s.
+   * A half-open connection counts as a receiver for as long as TCP does not notice. What was lost
+   * in a reconnect is no deafness, and a rule that reconnects at once feeds itself, so: at most one
+   * test in 5 s, and a message must not be read within 1 s.
    *
-   * RACE: where messages to this client were counted and are not any more, the server has dropped the connection and
-   * told nobody, or it is one to a server that was replaced. It is heard there perhaps, but skipped by every grant.
+   * RACE: where messages to this client were counted and are not any more, the server has dropped
+   * the connection and told nobody, or it is one to a server that was replaced. It is heard there
+   * perhaps, but skipped by every grant.
    */
   async selfTest(channel: string): Promise<void> {
     const connection = this.#connection;
@@ -174,9 +179,10 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * Slots went to another node, one message for each channel; which ones is not told. What was acknowledged counts no
-   * more, once for all of them. ioredis says the same when a SUBSCRIBE of ours is refused. RACE: nobody can tell that
-   * from slots that went while a SUBSCRIBE was on its way, so it counts as those; looking for the channels is paced.
+   * Slots went to another node, one message for each channel; which ones is not told. What was
+   * acknowledged counts no more, once for all of them. ioredis says the same when a SUBSCRIBE of
+   * ours is refused. RACE: nobody can tell that from slots that went while a SUBSCRIBE was on its
+   * way, so it counts as those; looking for the channels is paced.
    */
   #moved(connection: SubscriberLike): void {
     if (this.#connection !== connection || this.#isMoving) return;
@@ -233,7 +239,10 @@ export class Subscriber implements Subscriptions {
     if (isMissed) this.onGap();
   }
 
-  /** What was heard before, and is refused now, by one timer: more would be a storm. What never was is tried by its callers. */
+  /**
+   * What was heard before, and is refused now, by one timer: more would be a storm. What never was
+   * is tried by its callers.
+   */
   #subscribeLater(names: readonly string[]): void {
     const isLost = names.some((name) => this.#channels.get(name)?.wasHeard);
     if (this.#later || this.#source.isSharded || !isLost) return;
@@ -263,7 +272,10 @@ export class Subscriber implements Subscriptions {
     (isSharded ? connection?.sunsubscribe(channel) : connection?.unsubscribe(channel))?.catch(() => {});
   }
 
-  /** Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters are seen at once. */
+  /**
+   * Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters
+   * are seen at once.
+   */
   async #probe(channel: string): Promise<void> {
     const count = await publishProbe(this.#commands, channel, probeMessage(newNonce())).catch(() => 0);
     this.#counted = count > 0;

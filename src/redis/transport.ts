@@ -1,6 +1,9 @@
 import type { Keys } from "./keys.ts";
 
-/** What the lock manager needs to know of whatever carries the commands: one connection, or those to the nodes of a quorum. */
+/**
+ * What the lock manager needs to know of whatever carries the commands: one connection, or those to
+ * the nodes of a quorum.
+ */
 export interface Transport {
   /** How long a command may stay unanswered, in ms. */
   readonly replyTimeout: number;
@@ -8,17 +11,24 @@ export interface Transport {
   /** Grows whenever a connection is lost. The same number before and after a command: it was sent once. */
   readonly epoch: number;
   /**
-   * When commands were last written that the application had held back, on the monotonic clock: by a blocked event loop right
-   * behind a call. How long Redis takes to answer counts from then on. -Infinity: never.
+   * When commands were last written that the application had held back, on the monotonic clock: by
+   * a blocked event loop right behind a call. How long Redis takes to answer counts from then on.
+   * -Infinity: never.
    */
   readonly heldUntil: number;
   /** It was there and is lost, and may come back: commands would only pile up. */
   readonly isAway: boolean;
   /** It is closed for good. */
   readonly ended: boolean;
-  /** May a command that was sent then, on the monotonic clock, have reached Redis? Not while there was no connection. */
+  /**
+   * May a command that was sent then, on the monotonic clock, have reached Redis? Not while there
+   * was no connection.
+   */
   mayHaveReached(since: number): boolean;
-  /** Why Redis does not answer, as far as that is known: where it should be, the connection's state and last error. */
+  /**
+   * Why Redis does not answer, as far as that is known: where it should be, the connection's state
+   * and last error.
+   */
   trouble(): Error;
   /** Called when the connection is lost. */
   onLost: () => void;
@@ -48,7 +58,10 @@ export interface Audience {
   isWanted(): boolean;
 }
 
-/** What the lock manager needs of whatever carries messages: one connection, or one for each node of a Cluster. */
+/**
+ * What the lock manager needs of whatever carries messages: one connection, or one for each node of
+ * a Cluster.
+ */
 export interface Subscriptions {
   /** Called when messages may have been missed and are heard again. */
   onGap: () => void;
@@ -56,16 +69,25 @@ export interface Subscriptions {
   /** Is every message of this channel heard from now on? */
   isReady(channel: string): boolean;
 
-  /** Does the number of receivers of a message on this channel prove anything? Not behind some proxies and ACLs. */
+  /**
+   * Does the number of receivers of a message on this channel prove anything? Not behind some
+   * proxies and ACLs.
+   */
   isCounted(channel: string): boolean;
 
   /** Hears a channel from the next `ready()` on. Returns how to stop. */
   listen(channel: string, listener: (message: string) => void): () => void;
 
-  /** Resolves when the channel is acknowledged. Rejects when SUBSCRIBE is refused or takes longer than a command may. */
+  /**
+   * Resolves when the channel is acknowledged. Rejects when SUBSCRIBE is refused or takes longer
+   * than a command may.
+   */
   ready(channel: string): Promise<void>;
 
-  /** A message of this channel was missed: is anybody listening at the other end? A deaf connection is replaced. */
+  /**
+   * A message of this channel was missed: is anybody listening at the other end? A deaf connection
+   * is replaced.
+   */
   selfTest(channel: string): Promise<void>;
 
   /** The connection for commands is back: believe the number of receivers again where it can be believed. */

@@ -109,7 +109,10 @@ function stateOf(connection: RedisLike | ClusterLike, lastError: unknown): strin
   return isUnsure ? `${state}: no end of the TLS handshake; does the server speak TLS on this port?` : state;
 }
 
-/** Where a connection leads: "127.0.0.1:6379", a socket's path, a Sentinel group, a Cluster's nodes. No user, no password. */
+/**
+ * Where a connection leads: "127.0.0.1:6379", a socket's path, a Sentinel group, a Cluster's nodes.
+ * No user, no password.
+ */
 export function placeOf(connection: RedisLike | ClusterLike): string {
   if (isCluster(connection)) {
     const { startupNodes } = connection as { startupNodes?: readonly unknown[] };
@@ -169,8 +172,9 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * An error without the command that ioredis puts into it: the arguments of that are a password where AUTH was refused, and
- * holds where a script was, and printing the error would print them. A copy, as several calls can share one error.
+ * An error without the command that ioredis puts into it: the arguments of that are a password
+ * where AUTH was refused, and holds where a script was, and printing the error would print them. A
+ * copy, as several calls can share one error.
  */
 export function withoutCommand(error: Error): Error {
   if (!("command" in error)) return error;

@@ -3,8 +3,9 @@ import { outside } from "../util/outside.ts";
 import { setImmediate } from "../util/real-timers.ts";
 
 /**
- * A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber` subscribes again. When it is closed, nothing
- * waits for the server to close it too: that would keep a process alive for 2 s.
+ * A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber`
+ * subscribes again. When it is closed, nothing waits for the server to close it too: that would
+ * keep a process alive for 2 s.
  */
 const SUBSCRIBER_OPTIONS = {
   disconnectTimeout: 0,
@@ -20,7 +21,10 @@ const SUBSCRIBER_OPTIONS = {
   readOnly: false,
 };
 
-/** A subscriber connection like this one, which keeps no process alive. @throws TypeError where the connection makes none */
+/**
+ * A subscriber connection like this one, which keeps no process alive. @throws TypeError where the
+ * connection makes none
+ */
 export function openSubscriber(
   redis: RedisLike,
   retryStrategy: (times: number) => number | null,
@@ -32,7 +36,10 @@ export function openSubscriber(
   return connection;
 }
 
-/** The socket of a connection that was opened here must not keep a finished program running. Each reconnect makes a new one. */
+/**
+ * The socket of a connection that was opened here must not keep a finished program running. Each
+ * reconnect makes a new one.
+ */
 export function unref(connection: SubscriberLike): void {
   const { stream } = connection as { stream?: { unref?(): void } };
   stream?.unref?.();
@@ -58,7 +65,10 @@ const METHODS = [
   "disconnect",
 ] as const;
 
-/** Is this an ioredis connection, of whatever copy and version? What has less than is used of one would fail at some later time. */
+/**
+ * Is this an ioredis connection, of whatever copy and version? What has less than is used of one
+ * would fail at some later time.
+ */
 export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
   if (typeof redis !== "object" || redis === null) return false;
   const given = redis as Partial<RedisLike>;
@@ -93,7 +103,10 @@ export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike 
 /** Why nothing can be sent where `ownerOf` knows none. */
 export const NO_NODE = "the Cluster names no node for this hash slot: is it complete (CLUSTER INFO)?";
 
-/** The primary that owns a slot by the map that ioredis keeps: its address and connection. Null: none is known. */
+/**
+ * The primary that owns a slot by the map that ioredis keeps: its address and connection. Null:
+ * none is known.
+ */
 export function ownerOf(cluster: ClusterLike, slot: number): { address: string; node: NodeLike } | null {
   const address = cluster.slots[slot]?.[0];
   const node = cluster.nodes("master").find(({ options }) => `${options.host}:${options.port}` === address);

@@ -7,7 +7,10 @@ import type { Call } from "./call.ts";
 import { redisAt } from "./trouble.ts";
 import { isCluster } from "./types.ts";
 
-/** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
+/**
+ * How often unanswered commands are looked at. A timer and an error object for every command would
+ * cost 14 µs each.
+ */
 const SWEEP = 50;
 
 /** Those that have commands. */
@@ -15,15 +18,18 @@ const all = new Set<Unanswered>();
 let isTold = false;
 
 /**
- * The commands of a connection that are not answered. Protects their callers from waiting without an end: what is too late, or lost
- * with the connection, is given up.
+ * The commands of a connection that are not answered. Protects their callers from waiting without
+ * an end: what is too late, or lost with the connection, is given up.
  */
 export class Unanswered {
   readonly calls = new Set<Call>();
   isSwept = false;
   readonly #redis: RedisLike | ClusterLike;
   readonly #look: (now: number) => void;
-  /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
+  /**
+   * One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more
+   * than a command.
+   */
   #sweeper: NodeJS.Timeout | undefined;
 
   /** `look`: called now and then while commands are not answered. */
@@ -71,8 +77,9 @@ export class Unanswered {
 const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
 
 /**
- * The process ends, and a connection has not taken all that was unlocked. Told once, on stderr: no event and no warning of the process
- * comes any more. Protects people from a search for the holder of a lock that nobody holds.
+ * The process ends, and a connection has not taken all that was unlocked. Told once, on stderr: no
+ * event and no warning of the process comes any more. Protects people from a search for the holder
+ * of a lock that nobody holds.
  */
 export function tellUnwritten(): void {
   if (isTold) return;
@@ -99,8 +106,8 @@ interface Stream {
 }
 
 /**
- * Does it keep something for a turn of the event loop that will not come? Over TLS what was written counts as pending until then, and
- * only what comes after it is held back.
+ * Does it keep something for a turn of the event loop that will not come? Over TLS what was written
+ * counts as pending until then, and only what comes after it is held back.
  */
 function holdsBack(stream: Stream | undefined): boolean {
   if (!stream?.writableLength) return false;

@@ -14,12 +14,13 @@ export let isPatient = false;
 let isDue = false;
 
 /**
- * What is sent on a connection from here on is written by one system call, which costs more than all else that a command
- * costs: at the end of this drain of microtasks, or before, see Writes. Commands of the application between ours go along, in
- * order.
+ * What is sent on a connection from here on is written by one system call, which costs more than
+ * all else that a command costs: at the end of this drain of microtasks, or before, see Writes.
+ * Commands of the application between ours go along, in order.
  */
 export function cork(stream: Writable): void {
-  // RACE: an exit handler of the application that comes after ours sends this, and no later write takes it along.
+  // RACE: an exit handler of the application that comes after ours sends this, and no later write
+  // takes it along.
   if (isEnding && !isPatient) return;
   if (stream.writableCorked === 0) {
     stream.cork();
@@ -35,8 +36,9 @@ export function cork(stream: Writable): void {
 }
 
 /**
- * What `send` sends is written at the end of this turn of the event loop, or with any other command before: what messages and
- * replies of one turn lead to is one write. For what no caller of this process waits for.
+ * What `send` sends is written at the end of this turn of the event loop, or with any other command
+ * before: what messages and replies of one turn lead to is one write. For what no caller of this
+ * process waits for.
  */
 export function together(send: () => void): void {
   isPatient = true;
@@ -52,7 +54,8 @@ export function writeNow(): void {
   isDue = false;
   if (corked.length === 0) return;
   for (const stream of corked.splice(0)) stream.uncork();
-  // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes the first one's along.
+  // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes
+  // the first one's along.
   const now = clocks.mono.now();
   if (now - since > HELD_BACK) until = now;
 }
@@ -60,17 +63,24 @@ export function writeNow(): void {
 // The program may end itself right after an unlock that it does not wait for.
 atProcessEnd(writeNow, true);
 
-/** When commands were last written that the application had held back, by a blocked event loop behind a call. */
+/**
+ * When commands were last written that the application had held back, by a blocked event loop
+ * behind a call.
+ */
 export const heldUntil = (): number => until;
 
 /**
- * When the commands of a connection are written. The replies that one read brings lead to as many commands: those are written
- * together, when the last of them is sent. A command that no reply has led to is written at once. RACE: a caller that blocks
- * its event loop right behind a call would hold back its own command, or a release that others wait for. Only where fewer
- * commands follow than replies came, the end of the drain writes them.
+ * When the commands of a connection are written. The replies that one read brings lead to as many
+ * commands: those are written together, when the last of them is sent. A command that no reply has
+ * led to is written at once. RACE: a caller that blocks its event loop right behind a call would
+ * hold back its own command, or a release that others wait for. Only where fewer commands follow
+ * than replies came, the end of the drain writes them.
  */
 export class Writes {
-  /** Replies of the last read whose callers may send a command yet. A command is held back while more than one is expected. */
+  /**
+   * Replies of the last read whose callers may send a command yet. A command is held back while
+   * more than one is expected.
+   */
   expected = 0;
   readonly #expectNothing = (): void => {
     this.expected = 0;

@@ -8,14 +8,15 @@ export interface Abortable {
 }
 
 /**
- * By signal, what is told. One listener per signal, however many wait on it: a thousand waiters with one shutdown signal must
- * not trip Node's warning about a leak. Most have one signal each.
+ * By signal, what is told. One listener per signal, however many wait on it: a thousand waiters
+ * with one shutdown signal must not trip Node's warning about a leak. Most have one signal each.
  */
 const known = new WeakMap<AbortSignal, { told: Abortable | Set<Abortable>; readonly fire: () => void }>();
 
 /**
- * Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. The signal is the one that was given,
- * and not the event's target: what delegates to an AbortSignal has another one there.
+ * Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. The
+ * signal is the one that was given, and not the event's target: what delegates to an AbortSignal
+ * has another one there.
  */
 export function listen(signal: AbortSignal, one: Abortable): void {
   const entry = known.get(signal);
@@ -54,7 +55,10 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => unlisten(signal, one);
 }
 
-/** The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work goes on then, unheard. */
+/**
+ * The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work
+ * goes on then, unheard.
+ */
 export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = signal && onAbort(signal, () => reject(signal.reason));
@@ -63,10 +67,16 @@ export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>
   });
 }
 
-/** What ends the pauses that are under way, and when it does on the monotonic clock: a test that puts that on ends them itself. */
+/**
+ * What ends the pauses that are under way, and when it does on the monotonic clock: a test that
+ * puts that on ends them itself.
+ */
 export const pauses = new Map<() => void, number>();
 
-/** Waits so many ms. Rejects with the signal's reason when it aborts first. `ends`: gets what ends it early, while it lasts. */
+/**
+ * Waits so many ms. Rejects with the signal's reason when it aborts first. `ends`: gets what ends
+ * it early, while it lasts.
+ */
 export function pause(
   ms: number,
   signal: AbortSignal | undefined,

@@ -10,7 +10,10 @@ export class LocalSemaphore {
     this.#free = capacity;
   }
 
-  /** True: come in, and call `leave` afterwards. False: `wait` ms were over first. Rejects with the signal's reason. */
+  /**
+   * True: come in, and call `leave` afterwards. False: `wait` ms were over first. Rejects with the
+   * signal's reason.
+   */
   async enter(wait: number, signal: AbortSignal | undefined): Promise<boolean> {
     signal?.throwIfAborted();
     if (this.#free > 0) {

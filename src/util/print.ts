@@ -7,8 +7,8 @@ interface Printed {
 }
 
 /**
- * Has `console.log` show an object by its name and what `toJSON()` gives. Private fields are not shown otherwise, so that it
- * would be an empty object.
+ * Has `console.log` show an object by its name and what `toJSON()` gives. Private fields are not
+ * shown otherwise, so that it would be an empty object.
  */
 export function printAs(kind: { readonly prototype: Printed }, name: string): void {
   Object.defineProperty(kind.prototype, inspect.custom, {

@@ -3,8 +3,8 @@ import { randomBytes, randomFillSync, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
 /**
- * `[label/]host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also over restarts of the process.
- * `label`: one word; "": none.
+ * `[label/]host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also
+ * over restarts of the process. `label`: one word; "": none.
  */
 export function newClientId(label: string): string {
   const host = hostname()
@@ -23,7 +23,10 @@ export function newRequestId(): string {
   return randomBytes(16).toString("hex");
 }
 
-/** Fresh bits: `randomUUID()` and `randomInt()` take theirs from a pool that a snapshot of the heap would copy. 2 µs. */
+/**
+ * Fresh bits: `randomUUID()` and `randomInt()` take theirs from a pool that a snapshot of the heap
+ * would copy. 2 µs.
+ */
 export function drawBits(into: Uint32Array, at: number, length: number): void {
   randomFillSync(into, at, length);
 }
@@ -38,7 +41,10 @@ export function between(low: number, high: number): number {
   return low + Math.random() * (high - low);
 }
 
-/** What to wait before the n-th further try (from 0): `least`, doubled each time up to `most`, by `spread` more or less. */
+/**
+ * What to wait before the n-th further try (from 0): `least`, doubled each time up to `most`, by
+ * `spread` more or less.
+ */
 export function doubling(tries: number, least: number, most: number, spread: number): number {
   return Math.min(most, least * 2 ** Math.min(tries, 10)) * between(1 - spread, 1 + spread);
 }

@@ -1,8 +1,8 @@
 import * as timers from "node:timers";
 
 /**
- * The timers of Node.js. A test of an application may replace the global ones, or have none of some; its locks go on all the same, in
- * their own time.
+ * The timers of Node.js. A test of an application may replace the global ones, or have none of
+ * some; its locks go on all the same, in their own time.
  */
 export const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = timers;
 

@@ -6,8 +6,8 @@ export function hashed(key: string): string {
 }
 
 /**
- * The hash slot of a key or a sharded channel: CRC16 (XMODEM) of its tag or of all of it. The package that ioredis uses for
- * this goes past an empty tag and finds another slot than Redis.
+ * The hash slot of a key or a sharded channel: CRC16 (XMODEM) of its tag or of all of it. The
+ * package that ioredis uses for this goes past an empty tag and finds another slot than Redis.
  */
 export function slotOf(key: string): number {
   let crc = 0;
@@ -19,8 +19,9 @@ export function slotOf(key: string): number {
 }
 
 /**
- * One key for each hash slot in use: what `make` makes of the shortest tag that lands there. Tags are tried once, in
- * order, as far as they are needed: the first slot costs a few milliseconds, all 16 384 together some hundred.
+ * One key for each hash slot in use: what `make` makes of the shortest tag that lands there. Tags
+ * are tried once, in order, as far as they are needed: the first slot costs a few milliseconds, all
+ * 16 384 together some hundred.
  */
 export class SlotKeys {
   readonly #make: (tag: string) => string;

@@ -7,7 +7,10 @@ export const TIMER_MAX = 2 ** 31 - 1;
 
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
 export abstract class Timer {
-  /** When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only Timers writes them. */
+  /**
+   * When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only
+   * Timers writes them.
+   */
   at = Number.POSITIVE_INFINITY;
   index = -1;
 
@@ -25,9 +28,9 @@ export class CallTimer extends Timer {
 }
 
 /**
- * All timers of a client behind one timer: ten thousand parked waiters need no timer each. A binary heap; clearing an
- * alarm is O(log n), and the timer is only ever re-armed for an earlier time. The timer never keeps the process alive:
- * waiting callers do that themselves.
+ * All timers of a client behind one timer: ten thousand parked waiters need no timer each. A binary
+ * heap; clearing an alarm is O(log n), and the timer is only ever re-armed for an earlier time. The
+ * timer never keeps the process alive: waiting callers do that themselves.
  */
 export class Timers {
   readonly #heap: Timer[] = [];
@@ -37,8 +40,9 @@ export class Timers {
   #armed = Number.POSITIVE_INFINITY;
 
   /**
-   * `isPatient`: callbacks run behind the replies and messages that came while this process stood still, so that a reply
-   * that came in time is not called late. The end of a lease waits for no input.
+   * `isPatient`: callbacks run behind the replies and messages that came while this process stood
+   * still, so that a reply that came in time is not called late. The end of a lease waits for no
+   * input.
    */
   constructor(isPatient: boolean) {
     this.#isPatient = isPatient;

@@ -1,9 +1,9 @@
-// How texts of other people are printed: names of locks, labels, values, hosts, and what Redis says. The command line, messages, the
-// page and the names of time series all print them so.
+// How texts of other people are printed: names of locks, labels, values, hosts, and what Redis
+// says. The command line, messages, the page and the names of time series all print them so.
 
 /**
- * What a terminal acts on, what nobody sees, what turns the direction of writing, what every font draws alike, and spaces other
- * than that of ASCII.
+ * What a terminal acts on, what nobody sees, what turns the direction of writing, what every font
+ * draws alike, and spaces other than that of ASCII.
  */
 const HIDDEN = String.raw`[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Z}`;
 /** Spaces that nobody counts: at the ends, and beside others. */
@@ -34,7 +34,10 @@ function numbered(text: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
-/** A text of somebody else, as it is printed. Two different texts never look alike, and `readVisible()` gives the text back. */
+/**
+ * A text of somebody else, as it is printed. Two different texts never look alike, and
+ * `readVisible()` gives the text back.
+ */
 export function visible(text: string): string {
   if (PLAIN.test(text)) return text;
   if (text.normalize("NFC") === text)
@@ -46,10 +49,16 @@ export function visible(text: string): string {
     .replace(/\P{ASCII}/gu, (one) => (isOther(one) ? numbered(one) : one));
 }
 
-/** A line with texts of others in it, in which nothing acts on a terminal any more. What is `visible` already stays as it is. */
+/**
+ * A line with texts of others in it, in which nothing acts on a terminal any more. What is
+ * `visible` already stays as it is.
+ */
 export const harmless = (line: string): string => line.replace(harmful(), numbered);
 
-/** What a printed text is made of, of which no part is printed alone: escapes, and characters with their marks. */
+/**
+ * What a printed text is made of, of which no part is printed alone: escapes, and characters with
+ * their marks.
+ */
 export const piecesOf = (printed: string): readonly string[] =>
   printed.match(/\\u[0-9a-f]{4}|\\.|.\p{M}*/gsu) ?? [];
 

@@ -115,7 +115,8 @@ describe("permits", () => {
     breaks("enough permits", ...four);
     isSound(...raised, ...four);
     breaks("enough permits", ...raised, ...set(2, 2, [200, 210]), ...four);
-    // It may be in force still; it was when they came; it is once more, where the server has forgotten the later one.
+    // It may be in force still; it was when they came; it is once more, where the server has
+    // forgotten the later one.
     isSound(...raised, ...set(2, 2, [200, null]), ...four);
     isSound(...raised, ...set(2, 2, [1_005, 1_006]), ...four);
     isSound(...raised, ...set(2, 2, [200, 210]), forgot(300, 290), ...four);

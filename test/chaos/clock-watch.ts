@@ -5,8 +5,8 @@ const EVERY = 100;
 const STEP = 5;
 
 /**
- * Notes when the machine's wall clock is stepped. Redis ends keys by it, so a step forward breaks a promise that is
- * made for clocks without steps.
+ * Notes when the machine's wall clock is stepped. Redis ends keys by it, so a step forward breaks a
+ * promise that is made for clocks without steps.
  */
 export function watchClock(recorder: Recorder): NodeJS.Timeout {
   let known = offset();

@@ -10,8 +10,9 @@ const CALM = 24_000;
 export type Tally = Map<string, number>;
 
 /**
- * Lets faults happen for a while. Those of the servers and those of workers and wires come in lanes of their own, so that
- * one of each may be there at the same time. Now and then nothing happens, to see whether every caller gets its turn.
+ * Lets faults happen for a while. Those of the servers and those of workers and wires come in lanes
+ * of their own, so that one of each may be there at the same time. Now and then nothing happens, to
+ * see whether every caller gets its turn.
  */
 export class Director {
   readonly tally: Tally = new Map();

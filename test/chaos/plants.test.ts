@@ -48,8 +48,8 @@ const longStop = (ms: number, who?: number): Fault => ({
 const twice = present(networkFaults.find(({ kind }) => kind === "execute a command twice"));
 
 /**
- * A worker that has what others want dies while so many of them wait, and stays away until what it had is over, and others
- * have had their turns.
+ * A worker that has what others want dies while so many of them wait, and stays away until what it
+ * had is over, and others have had their turns.
  */
 const deaths = (key: string, has: RegExp, waiting: number): Fault => ({
   kind: "kill a worker for long",
@@ -224,7 +224,10 @@ const ofQuorum: readonly Ill[] = [
   },
 ];
 
-/** In one short run a bug shows itself with some probability; the least of them does so in more than half of the runs. */
+/**
+ * In one short run a bug shows itself with some probability; the least of them does so in more than
+ * half of the runs.
+ */
 const RUNS = 6;
 
 /** `isAtOnce`: the runs of all these bugs happen beside each other. */

@@ -7,7 +7,8 @@ import { tellStory } from "./checker/tell-story.ts";
 import { whyNoPorcupine } from "./porcupine/go.ts";
 import { judge } from "./porcupine/index.ts";
 
-// Small histories, in ms, and what Porcupine says of them by the models of a lock, a read-write lock and a semaphore.
+// Small histories, in ms, and what Porcupine says of them by the models of a lock, a read-write
+// lock and a semaphore.
 
 const obstacle = await whyNoPorcupine();
 if (obstacle !== null) process.stderr.write(`The models of Porcupine are not tested: ${obstacle}\n`);

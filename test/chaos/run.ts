@@ -23,8 +23,9 @@ import type { Plant } from "./worker/plants.ts";
 export interface RunOptions {
   readonly topology: TopologyName;
   /**
-   * Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks of their own, which run at other
-   * rates and can be turned; and a worker of one server has a wall clock of its own.
+   * Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks
+   * of their own, which run at other rates and can be turned; and a worker of one server has a wall
+   * clock of its own.
    */
   readonly seed: number;
   /** How long faults happen; everybody then has some time to finish. */

@@ -30,7 +30,10 @@ export const PASSED = 225;
 /** The lease of a leader. A term may begin with a grant window, which is longer. */
 export const TERM_LEASE = 1_500;
 
-/** ms after its start from which a node of a quorum votes for everybody: 1 % and 2 ms more; the uptime is told in whole seconds. */
+/**
+ * ms after its start from which a node of a quorum votes for everybody: 1 % and 2 ms more; the
+ * uptime is told in whole seconds.
+ */
 export const UNTIL_OLD = LONGEST_LEASE * 1.01 + 2 + 2_000;
 
 /** The same for a client of several masters. A node that has restarted is soon old enough to vote again. */
@@ -46,7 +49,10 @@ export function quorumOptions(dice: Dice): QuorumClientOptions {
   };
 }
 
-/** How fast a server's clock runs. The promise is for rates that differ by less than a hundredth; what is left is for a process that starts late. */
+/**
+ * How fast a server's clock runs. The promise is for rates that differ by less than a hundredth;
+ * what is left is for a process that starts late.
+ */
 export const clockRate = (dice: Dice): number => dice.pick([0.994, 1, 1.006]);
 
 /** How it talks to Redis. */

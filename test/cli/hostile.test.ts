@@ -9,7 +9,8 @@ import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
-// No text of others reaches a terminal as it is: every command, over names, labels and values that were made to harm.
+// No text of others reaches a terminal as it is: every command, over names, labels and values that
+// were made to harm.
 
 const own = new OwnServer();
 afterEach(() => Cli.endAll());

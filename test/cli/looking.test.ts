@@ -5,7 +5,8 @@ import { Cli, cli } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// What inspect, ls and top tell of a lock: how many processes wait, what a leader proclaims, and names that no shell can write.
+// What inspect, ls and top tell of a lock: how many processes wait, what a leader proclaims, and
+// names that no shell can write.
 
 const parties = new Parties();
 afterAll(parties.close);

@@ -8,8 +8,8 @@ import { Cli, temporary } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// Redis stands still under a command that ignores every signal: it must be dead before others may get its lock.
-// HOLDFAST_LOSSES=20 does it so often, which is the figure of docs/command-line.md.
+// Redis stands still under a command that ignores every signal: it must be dead before others may
+// get its lock. HOLDFAST_LOSSES=20 does it so often, which is the figure of docs/command-line.md.
 
 const LOSSES = Number(process.env.HOLDFAST_LOSSES ?? 2);
 const LEASE = 3_000;

@@ -10,7 +10,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
-// The same name means the same wherever a holder, a waiter or a lock is shown: src/api/party.ts has the table of all names.
+// The same name means the same wherever a holder, a waiter or a lock is shown: src/api/party.ts has
+// the table of all names.
 
 const own = new OwnServer();
 afterEach(() => Cli.endAll());

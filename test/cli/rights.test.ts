@@ -5,7 +5,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { serverIs } from "../support/server-version.ts";
 
-// Each command with exactly the rights that docs/operating.md names for it: nothing is refused, not even what nobody would see.
+// Each command with exactly the rights that docs/operating.md names for it: nothing is refused, not
+// even what nobody would see.
 
 const own = new OwnServer();
 afterEach(() => Cli.endAll());

@@ -57,7 +57,8 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
       }
     };
     try {
-      // A busy machine may keep this program, or this test, from running for as long as is left; not three times in a row.
+      // A busy machine may keep this program, or this test, from running for as long as is left;
+      // not three times in a row.
       const isInTime = (await round()) || (await round()) || (await round());
       expect(isInTime).toBe(true);
     } finally {

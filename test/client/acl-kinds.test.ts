@@ -13,8 +13,9 @@ import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "./use-all.ts";
 
-// Users with exactly the rights of docs/operating.md can do all that they are for, and are never refused: not even
-// what a client library asks for by itself, which nobody sees but the operator, in ACL LOG.
+// Users with exactly the rights of docs/operating.md can do all that they are for, and are never
+// refused: not even what a client library asks for by itself, which nobody sees but the operator,
+// in ACL LOG.
 
 const own = new OwnServer();
 const { parties } = own;

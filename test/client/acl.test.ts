@@ -10,8 +10,8 @@ import { addUser } from "../support/servers/users.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "./use-all.ts";
 
-// The user of docs/operating.md: each of its rights is needed, and named when it is missing. Redis 6.2 cannot look at them
-// ahead; test/client/old-server.test.ts has what is true there.
+// The user of docs/operating.md: each of its rights is needed, and named when it is missing. Redis
+// 6.2 cannot look at them ahead; test/client/old-server.test.ts has what is true there.
 
 /** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
 const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));

@@ -6,8 +6,9 @@ import { compiled } from "../support/compiled.ts";
 import { testUrl } from "../support/fixture.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
 
-// A timer or a connection keeps the AsyncLocalStorage stores of the call that made it, the application's request among them.
-// Clients live as long as their process, so what they make must belong to no caller.
+// A timer or a connection keeps the AsyncLocalStorage stores of the call that made it, the
+// application's request among them. Clients live as long as their process, so what they make must
+// belong to no caller.
 
 let masters: LocalServer[] = [];
 

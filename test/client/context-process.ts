@@ -1,6 +1,7 @@
 /**
- * A program that counts which requests stay alive: each runs in an AsyncLocalStorage store of its own and is the first to
- * use, or to wait for, something of its client. Prints a JSON object: how many stores are alive at the end, by scenario.
+ * A program that counts which requests stay alive: each runs in an AsyncLocalStorage store of its
+ * own and is the first to use, or to wait for, something of its client. Prints a JSON object: how
+ * many stores are alive at the end, by scenario.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";

@@ -6,7 +6,8 @@ import { freshName, Parties } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { until } from "../support/until.ts";
 
-// Code of the application that the library calls: it may throw, reject, return something else, answer twice, or never.
+// Code of the application that the library calls: it may throw, reject, return something else,
+// answer twice, or never.
 
 const parties = new Parties();
 const unhandled = trackUnhandled();

@@ -5,7 +5,8 @@ import { failure } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 
-// A connection whose methods somebody has wrapped: they may throw where they should reject, answer twice, or never.
+// A connection whose methods somebody has wrapped: they may throw where they should reject, answer
+// twice, or never.
 
 const parties = new Parties();
 const unhandled = trackUnhandled();

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { runs, Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// The client is closed while a fault is on its way, in the steps that close.test.ts does not go through: yielding,
-// releasing, looking again, leaving, waiting for Redis to come back.
+// The client is closed while a fault is on its way, in the steps that close.test.ts does not go
+// through: yielding, releasing, looking again, leaving, waiting for Redis to come back.
 
 const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 const closed = { name: "ClientClosedError", code: "CLIENT_CLOSED" };

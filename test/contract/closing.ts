@@ -40,7 +40,8 @@ export function closing(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
       expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "closed" });
       await until(() => seen.length > 0, { what: "a warning" });
-      expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining(name)]); // that it was still held
+      // that it was still held
+      expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining(name)]);
     });
 
     it("with no grace releases at once", async () => {

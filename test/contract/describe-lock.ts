@@ -42,7 +42,8 @@ const THEMES = [
   reentrance,
   strangers,
   strays,
-  // Of these the tests run side by side, and those of all of them together: most of their time they wait for leases.
+  // Of these the tests run side by side, and those of all of them together: most of their time they
+  // wait for leases.
   leases,
   extension,
   loss,
@@ -56,9 +57,10 @@ const THEMES = [
 ];
 
 /**
- * The contract that every lock kind keeps, wherever the suite that runs asks for it: on one server, on every other
- * topology, in memory. A new kind is a file `<kind>.contract.test.ts` with this one line. Each kind has its own,
- * because a run spreads files over its workers, and not what is in them.
+ * The contract that every lock kind keeps, wherever the suite that runs asks for it: on one server,
+ * on every other topology, in memory. A new kind is a file `<kind>.contract.test.ts` with this one
+ * line. Each kind has its own, because a run spreads files over its workers, and not what is in
+ * them.
  *
  * @example describeLock("fairLock");
  */

@@ -5,7 +5,10 @@ import { until } from "../support/until.ts";
 import { Gate } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** A queue as applications have many: the first push starts the loop, in the context of the caller that pushed. */
+/**
+ * A queue as applications have many: the first push starts the loop, in the context of the caller
+ * that pushed.
+ */
 export class Queue {
   readonly #jobs: (() => Promise<void>)[] = [];
   readonly #start: (loop: () => void) => void;
@@ -35,8 +38,9 @@ export class Queue {
 }
 
 /**
- * One request is in the body of a `withLock` and is the first to push a job. Another one, outside of every scope, pushes
- * a job that takes the same lock. Returns the lease of the first, and that of the second as it is while the first is inside.
+ * One request is in the body of a `withLock` and is the first to push a job. Another one, outside
+ * of every scope, pushes a job that takes the same lock. Returns the lease of the first, and that
+ * of the second as it is while the first is inside.
  */
 async function meet(lock: Lock, queue: Queue, body: (meeting: Promise<Lease | null>) => Promise<void>) {
   const [inside, pushed, met] = [new Gate(), new Gate(), new Gate()];

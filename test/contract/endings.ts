@@ -98,7 +98,8 @@ export function endings(subject: Subject): void {
     const told = record(locks);
     const { name, theirs } = subject.pair();
     const all = await take(subject.of(party, name), locks, options?.(ms) ?? {}).catch((error) => {
-      // This machine stood still for longer than the first lease lasts, before or after its caller could have it.
+      // This machine stood still for longer than the first lease lasts, before or after its caller
+      // could have it.
       const isTooShort = isLockLost(error) || error instanceof LockUnavailableError;
       if (options && isTooShort && ms < 10_000) return null;
       throw error;

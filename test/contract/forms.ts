@@ -35,7 +35,10 @@ export interface SeenByTwo {
 
 type Times = { readonly wait?: number; readonly lease?: number };
 
-/** Takes a lock, runs the body while it is held, and resolves with what the body returned; null: another caller held the lock. */
+/**
+ * Takes a lock, runs the body while it is held, and resolves with what the body returned; null:
+ * another caller held the lock.
+ */
 type Form = <T>(lock: AnyLock, times: Times, body: Body<T>) => Promise<T | null>;
 
 /** The forms that the docs teach, with a time to wait and a lease. */
@@ -139,7 +142,8 @@ export function formsOf(pair: () => SeenByTwo): void {
           expect(lease.signal.reason).toMatchObject({ code: "LOCK_LOST", reason: "expired" });
           return lease.signal.reason;
         });
-        // `using` cannot wait for an answer, so it does not throw. The members of a multi-lock are lost one by one.
+        // `using` cannot wait for an answer, so it does not throw. The members of a multi-lock are
+        // lost one by one.
         const isBare = how.startsWith("using");
         const loss = await (isBare ? block : failure(block));
         expect(isLockLost(loss)).toBe(true);

@@ -7,7 +7,10 @@ import type { Subject } from "./subject.ts";
 /** A lease that is renewed bears that the machine stands still for two thirds of this. */
 const KEPT = 3_000;
 
-/** What shows only when the watchdog has renewed a lease or a lease is over: these wait, so they do it side by side. */
+/**
+ * What shows only when the watchdog has renewed a lease or a lease is over: these wait, so they do
+ * it side by side.
+ */
 export function holding(subject: Subject): void {
   describe.concurrent("while a lease is renewed", () => {
     it("tells of the whole life of a lease", async () => {

@@ -25,7 +25,10 @@ redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], ARGV[1])
 return 1`;
 
-/** One thread of a Java service that uses Redisson's RLock: what it sends, without its waiting and its watchdog. */
+/**
+ * One thread of a Java service that uses Redisson's RLock: what it sends, without its waiting and
+ * its watchdog.
+ */
 export class JavaThread {
   readonly owner = `${randomUUID()}:72`;
   readonly #redis: Redis;

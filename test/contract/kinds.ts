@@ -15,7 +15,10 @@ export interface Traits {
   readonly queues: boolean;
   /** Waiters hear messages, so that Redis sees them listen. Left out: true. */
   readonly messages?: boolean;
-  /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
+  /**
+   * The tokens are a plain counter in Redis: where the data is lost they start again. Left out:
+   * they follow its clock.
+   */
   readonly counter?: boolean;
   /** Several masters hold it together. */
   readonly isQuorum?: boolean;
@@ -70,7 +73,10 @@ const NOT_REENTERED = "permits are not re-entered, nor lent to nested bodies";
 const TOGETHER =
   "readers are inside together, with one token: callers of one client, or of several that read";
 
-/** Which tests a kind does not keep by design, and why. They are regular expressions for names of themes and of tests. */
+/**
+ * Which tests a kind does not keep by design, and why. They are regular expressions for names of
+ * themes and of tests.
+ */
 const OTHERWISE: readonly {
   readonly kind: Kind;
   readonly theme: RegExp;

@@ -4,7 +4,10 @@ import type { Party } from "../support/fixture.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** It is renewed after a third of it. Longer than a busy machine stands still: it must not run out before that shows the loss. */
+/**
+ * It is renewed after a third of it. Longer than a busy machine stands still: it must not run out
+ * before that shows the loss.
+ */
 const LEASE = 3_000;
 
 /** A holder that has lost its lock is told so, by every way out. */

@@ -110,8 +110,9 @@ export function holdAnswer(redis: Party["redis"], read: Gate): Promise<void> {
 }
 
 /**
- * Behind all timers that are due: a process that stood still for a moment reads replies before they ring. This timer may be
- * the first of them, because Node counts its time from the beginning of the event loop's turn.
+ * Behind all timers that are due: a process that stood still for a moment reads replies before they
+ * ring. This timer may be the first of them, because Node counts its time from the beginning of the
+ * event loop's turn.
  */
 export const timersRing = (): Promise<void> => sleep(1).then(() => nextTurn());
 
@@ -126,7 +127,10 @@ export async function failure(promise: Promise<unknown>): Promise<unknown> {
   return error;
 }
 
-/** A try that gets nothing where the machine stands still for longer than Redis may take to answer it: 500 ms. */
+/**
+ * A try that gets nothing where the machine stands still for longer than Redis may take to answer
+ * it: 500 ms.
+ */
 export const tried = (lock: Lock): Promise<Lease | null> =>
   lock.tryLock().catch((error: unknown) => {
     if (error instanceof LockError && error.code === "LOCK_UNAVAILABLE") return null;

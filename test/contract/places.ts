@@ -8,7 +8,10 @@ import { memory } from "./memory.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Which places a suite runs contracts on; without it one server, or three masters. See vitest.config.ts. */
+    /**
+     * Which places a suite runs contracts on; without it one server, or three masters. See
+     * vitest.config.ts.
+     */
     contractsOn?: "all other topologies" | "memory";
   }
 }

@@ -47,8 +47,9 @@ export function races(subject: Subject): void {
           subscribers.some(({ condition }) =>
             ["subscribe", "ssubscribe"].some((how) => (condition?.subscriber || null)?.channels(how).length),
           );
-        // A later "held" that is read behind the subscription: what it says is old when its waiter reads it. Where the
-        // subscription takes long, the lock is tried meanwhile, and that "held" goes through.
+        // A later "held" that is read behind the subscription: what it says is old when its waiter
+        // reads it. Where the subscription takes long, the lock is tried meanwhile, and that "held"
+        // goes through.
         for (const redis of connections) {
           let busy = 0;
           let isHeld = false;

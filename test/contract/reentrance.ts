@@ -69,7 +69,10 @@ function bodyOf(run: (body: (lease: Lease | MultiLease) => Promise<void>) => Pro
 const waysOf = ({ isQuorum }: Subject): string[] =>
   Object.keys(WAYS).filter((way) => !(isQuorum && way.startsWith("multi")));
 
-/** `reentrant: false`, of the client, of a lock and of a call: either side of a meeting in one scope can refuse it. */
+/**
+ * `reentrant: false`, of the client, of a lock and of a call: either side of a meeting in one scope
+ * can refuse it.
+ */
 export function reentrance(subject: Subject): void {
   /** One request is in a body, in whose context a loop runs the jobs of others. */
   async function meet({ client, body = {}, stranger = {} }: Where) {

@@ -52,8 +52,9 @@ export function scopes(subject: Subject): void {
         const traffic = watchTraffic(subject.first);
         const inner = await mine.lock();
         await inner.unlock();
-        // Of several masters this one may not have been among the first to answer: then its late vote is confirmed, which is one
-        // command, and it is told of the end once more. To enter and to leave would be two.
+        // Of several masters this one may not have been among the first to answer: then its late
+        // vote is confirmed, which is one command, and it is told of the end once more. To enter
+        // and to leave would be two.
         const late = subject.isQuorum ? 1 : 0;
         expect(traffic.commands).toBeLessThanOrEqual(late);
         await outer.unlock();

@@ -46,7 +46,10 @@ function bodyOf(
 const waysOf = ({ isQuorum, kind }: Subject): string[] =>
   Object.keys(WAYS).filter((way) => !way.startsWith("multi") || !(isQuorum || kind === "permit"));
 
-/** Work of another caller that runs in the context of a body, as a drain loop does it, keeps its lock whatever becomes of the body. */
+/**
+ * Work of another caller that runs in the context of a body, as a drain loop does it, keeps its
+ * lock whatever becomes of the body.
+ */
 export function strangers(subject: Subject): void {
   /** One request's body starts a loop, which runs a job of another one that takes a lock. */
   async function meet(way: string, mine: Lock, theirs: Lock) {
@@ -97,7 +100,8 @@ export function strangers(subject: Subject): void {
               expect(await end()).toBe(true);
               expect([lease.held, signal.aborted]).toEqual([true, false]);
               expect(await tried(other.theirs)).toBe(null);
-              // The loop is in the context of a body that has ended: nothing is entered by it any more. Readers come in anyway.
+              // The loop is in the context of a body that has ended: nothing is entered by it any
+              // more. Readers come in anyway.
               if (subject.kind !== "readLock") expect(await queue.ask(() => tried(other.mine))).toBe(null);
               lease.assertHeld();
               await stranger.leave();

@@ -39,7 +39,10 @@ export class Subject implements Traits {
   readonly #parties = new Parties();
   /** Of each test the locks that it uses: some tests run side by side. */
   readonly #names = new AsyncLocalStorage<Set<string>>();
-  /** The clients that have said that they wait, by lock: all that is known of waiters that hear no messages. */
+  /**
+   * The clients that have said that they wait, by lock: all that is known of waiters that hear no
+   * messages.
+   */
   readonly #said = new Map<string, Set<LockClient>>();
   #keeps: MockInstance | undefined;
   #first: Party | undefined;
@@ -100,7 +103,8 @@ export class Subject implements Traits {
       connect: () => this.connect(),
       create: (redis, options) => this.create(redis, options),
     });
-    // Connections to a Cluster's nodes are made when they are needed: their handshakes are not what a test measures.
+    // Connections to a Cluster's nodes are made when they are needed: their handshakes are not what
+    // a test measures.
     await Promise.all(this.origins(party.redis).map((redis) => redis.ping()));
     this.listen(party.locks);
     // The first command of a quorum's client asks each node who it is; tests count what comes after that.
@@ -143,12 +147,18 @@ export class Subject implements Traits {
     return (this.client.linger ?? 0) > 0;
   }
 
-  /** A lease with which `unlock()` asks Redis whatever its client keeps: one above the window is never kept. */
+  /**
+   * A lease with which `unlock()` asks Redis whatever its client keeps: one above the window is
+   * never kept.
+   */
   get proving(): LockOptions {
     return this.lingers ? { lease: 30_000 } : {};
   }
 
-  /** What its own client holds says nothing of what a caller gets: it asks Redis. Of permits one that waits may share a place. */
+  /**
+   * What its own client holds says nothing of what a caller gets: it asks Redis. Of permits one
+   * that waits may share a place.
+   */
   get isFair(): boolean {
     return this.kind === "fairLock" || this.kind === "permit";
   }
@@ -228,7 +238,10 @@ export class Subject implements Traits {
     return Number(listeners);
   }
 
-  /** Resolves when so many clients wait in Redis: 1 if they all belong to one client and the kind shares its place. */
+  /**
+   * Resolves when so many clients wait in Redis: 1 if they all belong to one client and the kind
+   * shares its place.
+   */
   async untilWaiting(name: string, count: number): Promise<void> {
     const timeout = count === 0 ? LEAVING : 10_000;
     if (count === 0) this.#said.delete(name); // nothing of theirs is in Redis that could stay
@@ -238,7 +251,10 @@ export class Subject implements Traits {
     });
   }
 
-  /** Resolves when a lock that is held stands on every server of the client: of several masters a majority was enough for it. */
+  /**
+   * Resolves when a lock that is held stands on every server of the client: of several masters a
+   * majority was enough for it.
+   */
   async untilEverywhere(name: string): Promise<void> {
     const exists = () =>
       Promise.all(this.group(this.first.redis).map((redis) => redis.exists(this.key(name))));

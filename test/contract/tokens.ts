@@ -9,7 +9,10 @@ import type { Subject } from "./subject.ts";
 
 const CLOCK = "holdfast:clock";
 
-/** Every change of holder gives a larger number, whatever happens to the clock or the holder; and to the data, but for a counter. */
+/**
+ * Every change of holder gives a larger number, whatever happens to the clock or the holder; and to
+ * the data, but for a counter.
+ */
 export function tokens(subject: Subject): void {
   describe("tokens", () => {
     const parties = new Parties();

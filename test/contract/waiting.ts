@@ -54,7 +54,8 @@ export function waiting(subject: Subject): void {
       const late = theirs.tryLock();
       read.open();
       const [first, second] = await Promise.all([early, late]);
-      // One that may be kept is its holder's to give up, for the first that asks; it has 50 ms for its answer.
+      // One that may be kept is its holder's to give up, for the first that asks; it has 50 ms for
+      // its answer.
       if (subject.lingers) expect([first, second]).toContain(null);
       else expect(first).toBe(null);
       const lease = first ?? second ?? (subject.lingers ? await theirs.lock() : null);
@@ -153,8 +154,8 @@ export function waiting(subject: Subject): void {
 }
 
 /**
- * Each server of this lock knows the scripts of an acquisition afterwards, also that of a client's first one: a script that
- * is not known is sent twice.
+ * Each server of this lock knows the scripts of an acquisition afterwards, also that of a client's
+ * first one: a script that is not known is sent twice.
  */
 async function scriptsKnown(subject: Subject, name: string): Promise<void> {
   const visitor = subject.of(await subject.join(), name);

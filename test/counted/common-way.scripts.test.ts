@@ -5,7 +5,8 @@ import { countedLua } from "../../src/redis/lua.generated.ts";
 import { Dice } from "../chaos/dice.ts";
 import { CountedStage } from "./stage.ts";
 
-// The scripts of counted resources where nothing is unusual: short answers, and the same books as on the whole way.
+// The scripts of counted resources where nothing is unusual: short answers, and the same books as
+// on the whole way.
 
 const { OWNER, RELEASED } = codes;
 const stage = new CountedStage();

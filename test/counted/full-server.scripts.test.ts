@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { CountedStage } from "./stage.ts";
 
-// A Redis that is full, and refuses what needs memory: whatever ends or is kept goes on, what is new is refused with nothing done.
+// A Redis that is full, and refuses what needs memory: whatever ends or is kept goes on, what is
+// new is refused with nothing done.
 
 const stage = new CountedStage(["--maxmemory-policy", "noeviction"]);
 const fill = (): Promise<unknown> => stage.redis.config("SET", "maxmemory", "1");

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { type CountedHold, CountedStage } from "./stage.ts";
 
-// The keys of a counted resource: how long they live, and what the scripts do where one is gone, of another type, or full.
+// The keys of a counted resource: how long they live, and what the scripts do where one is gone, of
+// another type, or full.
 
 const stage = new CountedStage();
 const PERMITS = 5;

@@ -169,7 +169,8 @@ describe("entries", () => {
     const holder = stage.writer("a");
     await holder.try();
     const [before, waiter, comer] = [stage.reader("b"), stage.reader("c"), stage.reader("d")];
-    await stage.redis.zadd(stage.keys.queue, (await stage.micros()) + 60_000_000, before.entry); // before the clock went back
+    // before the clock went back
+    await stage.redis.zadd(stage.keys.queue, (await stage.micros()) + 60_000_000, before.entry);
     expect(await waiter.queue()).toMatchObject({ position: 1 });
     expect(await comer.queue()).toMatchObject({ position: 2 });
     expect(await waiter.queue()).toMatchObject({ position: 1 });

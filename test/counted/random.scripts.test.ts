@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { Dice } from "../chaos/dice.ts";
 import { ALL, type CountedHold, CountedStage } from "./stage.ts";
 
-// Commands of holds at random, copies of earlier ones among them. Behind each of them the books are what the fields say, no more
-// is in use than there is, and nobody waits that fits.
+// Commands of holds at random, copies of earlier ones among them. Behind each of them the books are
+// what the fields say, no more is in use than there is, and nobody waits that fits.
 
 const stage = new CountedStage();
 const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -6,7 +6,8 @@ import { rights } from "../support/documented-rights.ts";
 import { serverIs } from "../support/server-version.ts";
 import { CountedStage } from "./stage.ts";
 
-// What the scripts of counted resources run, and that a user who may not run it learns so before anything is written.
+// What the scripts of counted resources run, and that a user who may not run it learns so before
+// anything is written.
 
 const stage = new CountedStage();
 const documented = rights.counted.map((rule) => rule.replace(/^\+|\|.*$/g, ""));

@@ -126,7 +126,8 @@ export const ALL = 1_000_000;
 const digits = (number: number): string => String(number).padStart(7, "0");
 
 /**
- * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their messages; nobody hears those of others.
+ * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their
+ * messages; nobody hears those of others.
  */
 export class CountedStage {
   readonly keys = new Keys("", false).ofCounted("rw", "x");

@@ -5,7 +5,8 @@ import { chain, circle, codes, leftOf, listen } from "../support/circles.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// Callers that wait for each other in a circle, in scopes that hold something. What takes 5 s takes 200 ms here.
+// Callers that wait for each other in a circle, in scopes that hold something. What takes 5 s takes
+// 200 ms here.
 vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   DEADLOCK_AFTER: 200,

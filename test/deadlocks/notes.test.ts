@@ -6,8 +6,8 @@ import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// What callers in scopes write down of what they wait for, where it is old, cannot be read, or Redis is away: nobody is rejected
-// by it. What takes 5 s takes 200 ms here.
+// What callers in scopes write down of what they wait for, where it is old, cannot be read, or
+// Redis is away: nobody is rejected by it. What takes 5 s takes 200 ms here.
 vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   DEADLOCK_AFTER: 200,

@@ -4,7 +4,8 @@ import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// The server's clock is set back. A term ends by it, tokens follow it, and observers are told by it how long a term lasts.
+// The server's clock is set back. A term ends by it, tokens follow it, and observers are told by it
+// how long a term lasts.
 
 const HOUR = 3_600_000;
 const LEASE = 1_500;

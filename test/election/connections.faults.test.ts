@@ -7,8 +7,8 @@ import { failure } from "../contract/observe.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// Observers and leaders whose Redis, or whose messages, cannot be reached. That nothing rejects unhandled is checked behind
-// each test.
+// Observers and leaders whose Redis, or whose messages, cannot be reached. That nothing rejects
+// unhandled is checked behind each test.
 
 const stage = new Stage({ near: { client: { replyTimeout: 500 } } });
 const keysOf = () => new Keys("", false).ofElection(stage.lock.name);

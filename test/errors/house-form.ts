@@ -11,8 +11,8 @@ const SCRIPTS = [handoffLua, onceLua, deadlocksLua, spinLua].flatMap((group) =>
 const VAGUE = /\b(nobody|somebody|whoever|behind|in vain|for ever)\b/i;
 
 /**
- * What is wrong with the form of a message: it should be one sentence, which names the lock in quotes. `name`: null where it is about no
- * single lock.
+ * What is wrong with the form of a message: it should be one sentence, which names the lock in
+ * quotes. `name`: null where it is about no single lock.
  */
 export function faultsOf(message: string, name: string | null): string[] {
   // Names, and what is code, may have anything in them.

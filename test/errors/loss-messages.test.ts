@@ -11,7 +11,10 @@ import { until } from "../support/until.ts";
 const parties = new Parties();
 afterAll(parties.close);
 
-/** The lock's value when it is another client's, and has been somebody's without a gap since long after our hold. */
+/**
+ * The lock's value when it is another client's, and has been somebody's without a gap since long
+ * after our hold.
+ */
 const OTHERS =
   "10 9000000000000001 9000000000000000 holdfast:client:host:1:0123456789abcdef:000000010123456789abc";
 

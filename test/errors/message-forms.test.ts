@@ -13,8 +13,8 @@ import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./house-form.ts";
 
-// Every code of an error, raised as it comes to callers, and every warning: each message is one sentence, names the lock in quotes, and
-// says nothing of the inside of this package.
+// Every code of an error, raised as it comes to callers, and every warning: each message is one
+// sentence, names the lock in quotes, and says nothing of the inside of this package.
 vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   DEADLOCK_AFTER: 200,

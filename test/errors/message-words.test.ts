@@ -4,8 +4,8 @@ import ts from "typescript";
 import { expect, it } from "vitest";
 import { readImports } from "../support/imports.ts";
 
-// Every message that stands in the sources as a text: of errors, of warnings, and of what the command line says. The forms of whole
-// messages are in test/errors/message-forms.test.ts.
+// Every message that stands in the sources as a text: of errors, of warnings, and of what the
+// command line says. The forms of whole messages are in test/errors/message-forms.test.ts.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** What takes a message: constructors of errors, and these calls. */

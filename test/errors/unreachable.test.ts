@@ -10,8 +10,8 @@ import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// Redis cannot be reached, or refuses the connection: the error says where it should be, what the connection is doing and
-// what went wrong with it, in its message and in its cause.
+// Redis cannot be reached, or refuses the connection: the error says where it should be, what the
+// connection is doing and what went wrong with it, in its message and in its cause.
 
 const silent = () => {};
 

@@ -6,7 +6,8 @@ import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// The clock of the server that has the lock and the resource is set back. Tokens are times of it, and so is the end of a fence.
+// The clock of the server that has the lock and the resource is set back. Tokens are times of it,
+// and so is the end of a fence.
 
 const HOUR = 3_600_000;
 let clock: ServerClock;

@@ -6,8 +6,9 @@ import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
-// The holder of the articles: it looks that it holds the lock, stops before its write for longer than its lease, and
-// writes when it goes on. The next holder has written meanwhile. Careless writes show that this does go wrong.
+// The holder of the articles: it looks that it holds the lock, stops before its write for longer
+// than its lease, and writes when it goes on. The next holder has written meanwhile. Careless
+// writes show that this does go wrong.
 
 const LEASE = 1_500;
 const parties = new Parties();

@@ -7,7 +7,8 @@ import { freshName } from "../support/fixture.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// Redis refuses, is silent or away while a fenced write is on its way: a typed error in time, and no half of a write.
+// Redis refuses, is silent or away while a fenced write is on its way: a typed error in time, and
+// no half of a write.
 
 const stage = new Stage();
 let key: string;

@@ -8,7 +8,8 @@ import { lockOf } from "../support/permit.ts";
 import { addressOf, openConnection } from "../support/servers/connection.ts";
 import type { Kind } from "./side.ts";
 
-// A Node.js service with Holdfast, told what to do by the lines that side.ts describes. Its arguments are those of Main.java.
+// A Node.js service with Holdfast, told what to do by the lines that side.ts describes. Its
+// arguments are those of Main.java.
 
 const WITNESS = readFileSync(new URL("redisson/src/main/resources/witness.lua", import.meta.url), "utf8");
 const [watchdog, mode, ...urls] = process.argv.slice(2);
@@ -30,7 +31,10 @@ class Thread {
     });
   }
 
-  /** Runs it in the scope when what came before is done. `leases`: those on the lock of this name, the last one last. */
+  /**
+   * Runs it in the scope when what came before is done. `leases`: those on the lock of this name,
+   * the last one last.
+   */
   run<T>(name: string, command: (leases: Lease[]) => Promise<T>): Promise<T> {
     const leases = this.#leases.get(name) ?? [];
     this.#leases.set(name, leases);

@@ -9,18 +9,22 @@ import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
 import { type Kind, type Language, Side } from "./side.ts";
 
-// A real Redisson and Holdfast share locks, on a single server and in Cluster. What one of them does, the other does too.
+// A real Redisson and Holdfast share locks, on a single server and in Cluster. What one of them
+// does, the other does too.
 
 const KINDS = ["redissonLock", "redissonFencedLock"] as const;
 const PAIRS: [Language, Language][] = [
   ["java", "node"],
   ["node", "java"],
 ];
-/** The lease of the sides that are to lose it. While they keep it, the machine may stand still for two thirds of it. */
+/**
+ * The lease of the sides that are to lose it. While they keep it, the machine may stand still for
+ * two thirds of it.
+ */
 const SHORT = 3_000;
 /**
- * How long a try waits that is to be in vain, in ms. Redisson must subscribe within that time, or it throws: in Java it does
- * not wait at all.
+ * How long a try waits that is to be in vain, in ms. Redisson must subscribe within that time, or
+ * it throws: in Java it does not wait at all.
  */
 const IN_VAIN = { java: 0, node: 50 };
 const HAMMER = 20_000;
@@ -106,7 +110,8 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
           await holder.lock();
           const waiting = waiter.lock();
           await untilListeners(name, 1);
-          // From before the call of unlock() at one side until lock() has returned at the other, on their common clock.
+          // From before the call of unlock() at one side until lock() has returned at the other, on
+          // their common clock.
           const { began } = await holder.unlock();
           const { ended } = await waiting;
           took.push(Number(ended - began) / 1e6);

@@ -15,7 +15,10 @@ export type Kind = "redissonLock" | "redissonFencedLock";
 
 export interface Reply {
   readonly value: string;
-  /** ns of the system's monotonic clock, which all processes of the machine share: when it began, and when it was done. */
+  /**
+   * ns of the system's monotonic clock, which all processes of the machine share: when it began,
+   * and when it was done.
+   */
   readonly began: bigint;
   readonly ended: bigint;
 }
@@ -40,9 +43,9 @@ process.once("exit", () => {
 });
 
 /**
- * A process that shares locks with others, in Java with Redisson or in Node.js with Holdfast: the same verbs for both. A
- * request is a line, `<id> <thread> <kind> <name> <verb> <arguments …>`; a reply is `<id> <began> <ended> ok <value>`, or
- * `error` and its text.
+ * A process that shares locks with others, in Java with Redisson or in Node.js with Holdfast: the
+ * same verbs for both. A request is a line, `<id> <thread> <kind> <name> <verb> <arguments …>`; a
+ * reply is `<id> <began> <ended> ok <value>`, or `error` and its text.
  */
 export class Side {
   readonly language: Language;

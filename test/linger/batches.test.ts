@@ -4,8 +4,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { keep } from "../support/stays.ts";
 
-// Kept locks that are given back together go by as few commands, and as few bytes, as it takes: a process that ends writes only what
-// its connection takes at once.
+// Kept locks that are given back together go by as few commands, and as few bytes, as it takes: a
+// process that ends writes only what its connection takes at once.
 
 const own = new OwnServer();
 afterAll(() => own.parties.close());

@@ -6,8 +6,8 @@ import { Stage } from "../support/stage.ts";
 import { keep, STAY_FRESH } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 
-// tryLock() of a lock that this client keeps, while another caller of the client is on its way into it. No process holds the lock
-// then, so "busy" would be wrong.
+// tryLock() of a lock that this client keeps, while another caller of the client is on its way into
+// it. No process holds the lock then, so "busy" would be wrong.
 
 // It stays kept however busy the machine is.
 vi.mock("../../src/defaults.ts", async (all) => ({
@@ -70,7 +70,8 @@ it("tryLock() has the kept lock for which a caller waited until the event loop t
   // Now Redis has said lately that it is ours.
   await (await mine().lock()).unlock();
   await (await mine().lock()).unlock();
-  // Callers have come and gone for so long in this turn of the event loop that the next one waits for another turn.
+  // Callers have come and gone for so long in this turn of the event loop that the next one waits
+  // for another turn.
   const since = performance.now();
   while (performance.now() - since < 2 * TURNS_TIME);
   const enough = new AbortController();

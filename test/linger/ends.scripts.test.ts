@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLOCK, channel, entry, hold, LOCK } from "../support/bare-scripts.ts";
 
-// How the holder that is told of waiters, and may have nobody inside, keeps its lock and gives it back, by the scripts.
+// How the holder that is told of waiters, and may have nobody inside, keeps its lock and gives it
+// back, by the scripts.
 
 const { GONE, RELEASED, TAKEN, RENEWED } = codes;
 const scripts = new BareScripts();

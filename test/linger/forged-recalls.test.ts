@@ -5,7 +5,8 @@ import { keep, LINGERING } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
-// A user of the same Redis that may only publish and list channels ends no stay, and has its questions answered by no command.
+// A user of the same Redis that may only publish and list channels ends no stay, and has its
+// questions answered by no command.
 
 vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();

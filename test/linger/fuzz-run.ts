@@ -36,8 +36,9 @@ interface Player {
 }
 
 /**
- * Callers of several clients take a few locks at random for a while: one that all want, and one of each client's own, which
- * others take now and then. All clients are in this process, so that each turn is seen exactly.
+ * Callers of several clients take a few locks at random for a while: one that all want, and one of
+ * each client's own, which others take now and then. All clients are in this process, so that each
+ * turn is seen exactly.
  */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { seed, ms, url } = options;

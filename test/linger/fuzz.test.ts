@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { type FuzzFaults, fuzz } from "./fuzz-run.ts";
 
-// Random callers of several clients at a few locks, which they pass on and keep. Each turn is seen exactly: one holder,
-// growing tokens, and where a key is lost, turns from before that begin for 100 ms at the most.
+// Random callers of several clients at a few locks, which they pass on and keep. Each turn is seen
+// exactly: one holder, growing tokens, and where a key is lost, turns from before that begin for
+// 100 ms at the most.
 
 const MS = Number(process.env.TEST_MS ?? 1_500);
 const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));

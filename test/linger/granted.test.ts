@@ -6,7 +6,8 @@ import { LINGERING, PAYS } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
-// A lock that came to its process by a message, and not by the answer to its own command: nobody could ask for it before Redis was told so.
+// A lock that came to its process by a message, and not by the answer to its own command: nobody
+// could ask for it before Redis was told so.
 
 /** ms: less than `linger`, and than a re-check. */
 const AT_ONCE = 500;

@@ -8,7 +8,8 @@ import { LINGERING, STAY_WINDOW } from "../support/stays.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// A process keeps a lock although nobody is inside, and something becomes of the process, of its connections or of the key.
+// A process keeps a lock although nobody is inside, and something becomes of the process, of its
+// connections or of the key.
 
 /** ms: less than `linger`, and than a re-check. */
 const AT_ONCE = 700;
@@ -116,7 +117,8 @@ describe("a process that keeps a lock", () => {
   });
 
   it("that ends itself right behind an unlock leaves the lock to the one that waits", async () => {
-    // As a server that was started a moment ago: a process that ends cannot send a script again that is not known there.
+    // As a server that was started a moment ago: a process that ends cannot send a script again
+    // that is not known there.
     await beside.here.redis.script("FLUSH");
     const actor = await Actor.start({ url: beside.server.url, client: LINGERING });
     await actor.call("keep", freshName());
@@ -168,7 +170,8 @@ describe("a process that keeps a lock", () => {
       const refused = actor.call("acquire", "lock", lock.name, 0).catch((error) => error.code);
       const { waited, token } = await turn(keeper);
       expect(waited).toBeLessThan(A_WINDOW);
-      // Before it sees the end of its connection it may have taken the lock from memory; that turn is over now.
+      // Before it sees the end of its connection it may have taken the lock from memory; that turn
+      // is over now.
       const got = await refused;
       if (got !== null && typeof got === "object") expect(got.token).toBeLessThan(token);
       else expect(["LOCK_UNAVAILABLE", null]).toContain(got);

@@ -9,7 +9,8 @@ import { timedAwake } from "../support/stage.ts";
 import { keep, LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 
-// What a client does with a lock that nobody here is inside of: when it is kept, which callers may have it, and when it goes.
+// What a client does with a lock that nobody here is inside of: when it is kept, which callers may
+// have it, and when it goes.
 
 /** ms: less than `linger`, and than a re-check. */
 const AT_ONCE = 700;

@@ -7,7 +7,10 @@ export const SILENCE = 200;
 /** ms of what is told at once: far less than the time of one that would answer. */
 export const AT_ONCE = 400;
 
-/** Another client keeps the lock of the stage, and answers questions in this way. Its test has mocked `defaults.ts` by `patient()`. */
+/**
+ * Another client keeps the lock of the stage, and answers questions in this way. Its test has
+ * mocked `defaults.ts` by `patient()`.
+ */
 export async function keptElsewhere(stage: Stage, manners: Manners): Promise<FakeKeeper> {
   patience.keeper = manners === "silent" ? SILENCE : 3_000;
   const keeper = await FakeKeeper.start(stage.server.url, manners);

@@ -5,8 +5,9 @@ import { KeptReadsStage } from "../support/kept-reads.ts";
 import { messagesRead } from "../support/messages-read.ts";
 import { until } from "../support/until.ts";
 
-// A hold that may be kept is claimed before its first reader has it, because the answer that brought it was slow. Here every explicit
-// lease is claimed, and what Redis has said counts for so long that what ends it before must end it, and not that time.
+// A hold that may be kept is claimed before its first reader has it, because the answer that
+// brought it was slow. Here every explicit lease is claimed, and what Redis has said counts for so
+// long that what ends it before must end it, and not that time.
 vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   ENOUGH_WATCHDOG: 0.99,
@@ -18,7 +19,10 @@ vi.mock("../../src/defaults.ts", async (all) => ({
 const LEASE = { lease: 30_000 };
 const stage = new KeptReadsStage();
 
-/** A reader whose hold is claimed, by a command that is unanswered until `proxy.thaw()`; and the messages that its process has read. */
+/**
+ * A reader whose hold is claimed, by a command that is unanswered until `proxy.thaw()`; and the
+ * messages that its process has read.
+ */
 async function claimed(): Promise<{ reading: Promise<Lease>; hold: string; messages: string[] }> {
   const { near, far, proxy, key } = stage;
   const messages = messagesRead(near);

@@ -6,8 +6,8 @@ import { STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
-// Writers that do not wait ask those that may keep reads, and take no place in the queue before all of them have answered: it would
-// close to all readers what they share.
+// Writers that do not wait ask those that may keep reads, and take no place in the queue before all
+// of them have answered: it would close to all readers what they share.
 
 /** ms: less than `linger`, and than the time of a recall(). */
 const AT_ONCE = 500;

@@ -11,7 +11,8 @@ import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
-// What readers of a process share stays with it when the last of them has left, until a writer wants the lock.
+// What readers of a process share stays with it when the last of them has left, until a writer
+// wants the lock.
 
 /** ms: less than `linger`, and than a re-check. */
 const AT_ONCE = 500;

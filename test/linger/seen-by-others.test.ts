@@ -66,7 +66,8 @@ describe("a kept lock", () => {
 
   it("whose caller is inside is busy, and stays with its client when that one has left", async () => {
     const { keeper, name, kept, seen } = here;
-    // A renewal that comes while a question stands in the queue takes it for a caller that waits: then it does not stay.
+    // A renewal that comes while a question stands in the queue takes it for a caller that waits:
+    // then it does not stay.
     await until(async () => {
       await keep(keeper, name);
       const lease = await kept.lock();

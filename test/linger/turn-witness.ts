@@ -12,12 +12,15 @@ interface Turn {
   readonly at: number;
 }
 
-/** ms that a turn may seem to begin later than it did: the reply to what took the lock away is read late, too. */
+/**
+ * ms that a turn may seem to begin later than it did: the reply to what took the lock away is read
+ * late, too.
+ */
 const SLACK = 30;
 
 /**
- * Sees every turn of the callers of one process at some locks. It is exact: nothing happens between two statements, so
- * while one lease says that it is held no other may be given.
+ * Sees every turn of the callers of one process at some locks. It is exact: nothing happens between
+ * two statements, so while one lease says that it is held no other may be given.
  */
 export class TurnWitness {
   readonly violations: string[] = [];
@@ -52,7 +55,10 @@ export class TurnWitness {
     span.to = performance.now();
   }
 
-  /** Of two turns the one with the smaller token is from before a loss: it began before anybody could know of that. */
+  /**
+   * Of two turns the one with the smaller token is from before a loss: it began before anybody
+   * could know of that.
+   */
   #mayOverlap(name: string, one: Turn, other: Turn): boolean {
     const [before, after] = one.lease.token < other.lease.token ? [one, other] : [other, one];
     const losses = this.#forgotten.get(name) ?? [];

@@ -9,7 +9,8 @@ import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
-// The two mistakes that articles about locks warn of, made by real processes and in real interleavings, beside what does it right.
+// The two mistakes that articles about locks warn of, made by real processes and in real
+// interleavings, beside what does it right.
 
 const parties = new Parties();
 afterAll(parties.close);

@@ -6,8 +6,8 @@ import { countCommands } from "../support/command-count.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// Commands are counted by the server, so these tests have one of their own. Every lock client here stands for a
-// process: it has its own two connections, its own queue entries and its own id.
+// Commands are counted by the server, so these tests have one of their own. Every lock client here
+// stands for a process: it has its own two connections, its own queue entries and its own id.
 
 const parties = new Parties();
 let server: LocalServer;
@@ -22,7 +22,10 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Clients that have waited once, so that their subscriber is open and the scripts are known to the server. */
+/**
+ * Clients that have waited once, so that their subscriber is open and the scripts are known to the
+ * server.
+ */
 async function warm(count: number): Promise<Party[]> {
   const all = await Promise.all(Array.from({ length: count }, () => parties.join({ url })));
   const name = freshName("warm-up");
@@ -115,7 +118,8 @@ describe("commands sent", () => {
   });
 
   it("a hundred callers of a fair lock who come at once, before anything is subscribed: two each", async () => {
-    // A subscription that takes more than 100 ms, on a busy machine, costs each of them a try: one of a few rounds has none.
+    // A subscription that takes more than 100 ms, on a busy machine, costs each of them a try: one
+    // of a few rounds has none.
     const counts: number[] = [];
     for (let round = 0; round < 10 && Math.min(...counts) > 2.2 * 100; round++) {
       const { locks, redis } = await parties.join({ url });

@@ -6,8 +6,9 @@ import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { forget, isKnown, type Lockable, otherOf, parked, QUEUING, TRIERS, trierOf } from "./only-then.ts";
 
-// A caller is told that another one holds the lock when that is so, and only then: not while Redis hangs, and not of a lock that is
-// free, whatever the other callers of its client are doing just then.
+// A caller is told that another one holds the lock when that is so, and only then: not while Redis
+// hangs, and not of a lock that is free, whatever the other callers of its client are doing just
+// then.
 
 const stage = new Stage();
 const UNAVAILABLE = { code: "LOCK_UNAVAILABLE" };

@@ -9,7 +9,8 @@ import { runs } from "../support/stage.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
+// Callers of a fair lock who come before their client hears anything: in order, and never worse off
+// than by asking.
 
 const parties = new Parties();
 staysQuiet();
@@ -40,8 +41,8 @@ it("are served in that order, too, when some of them try while SUBSCRIBE is slow
   const call = (who: string) => cold.locks.fairLock(name).withLock(() => void order.push(who));
   proxy.record();
   const tries = () => proxy.commands.filter(({ command }) => runs("acquire", "try")(command)).length;
-  // What the subscription is tested with comes back after 150 ms. The first has tried by then; the second has, too, after
-  // 100 ms, and has no answer; the third has not.
+  // What the subscription is tested with comes back after 150 ms. The first has tried by then; the
+  // second has, too, after 100 ms, and has no answer; the third has not.
   proxy.delay(150, { direction: "to client", which: "commands" });
   const waiting = [call("first"), call("second")];
   await until(() => tries() >= 2, { what: "the second one's try" });

@@ -5,7 +5,8 @@ import { onScript } from "../support/scripts-sent.ts";
 import { runs } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// One look keeps the entries of all callers of a client, as long as it is executed while its own entry stands.
+// One look keeps the entries of all callers of a client, as long as it is executed while its own
+// entry stands.
 
 const parties = new Parties();
 staysQuiet();

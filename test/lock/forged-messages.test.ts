@@ -8,8 +8,8 @@ import { Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
-// A user of the same Redis that may only publish and list channels gets no lock, ends none, delays none, and makes no
-// client send anything.
+// A user of the same Redis that may only publish and list channels gets no lock, ends none, delays
+// none, and makes no client send anything.
 
 vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();

@@ -4,7 +4,8 @@ import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLIENTS, CLOCK, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 import { until } from "../support/until.ts";
 
-// The hand-off's scripts by themselves: what stands in Redis that no client of today would write, or that time has changed.
+// The hand-off's scripts by themselves: what stands in Redis that no client of today would write,
+// or that time has changed.
 
 const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, BLOCKED } = codes;
 const scripts = new BareScripts();
@@ -17,7 +18,8 @@ it("the times that the scripts know are those of the client", () => {
 describe("tickets", () => {
   it("a caller that comes after the server's clock went back stands behind those that wait; a yield does not give the lock back to itself", async () => {
     await scripts.acquire(hold("a"));
-    await scripts.redis.zadd(QUEUE, (await scripts.micros()) + 60_000_000, entry(hold("b"))); // queued before the step
+    // queued before the step
+    await scripts.redis.zadd(QUEUE, (await scripts.micros()) + 60_000_000, entry(hold("b")));
     expect(await scripts.acquire(hold("c"), entry(hold("c")))).toEqual([HELD, some, some, 1, 0]);
     const yielded = await scripts.yield(hold("a"), hold("a", 2));
     expect(yielded).toEqual([HELD, some, 3_000, 1]);

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLIENTS, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 
-// A hold with a label, as the scripts of the hand-off know it. What callers see of labels: test/lock/owners.test.ts.
+// A hold with a label, as the scripts of the hand-off know it. What callers see of labels:
+// test/lock/owners.test.ts.
 
 const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED } = codes;
 const scripts = new BareScripts();

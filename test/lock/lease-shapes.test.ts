@@ -15,7 +15,8 @@ import { spinLock } from "../../src/spin.ts";
 import { failure, record } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 
-// What a lease has is what its kind can keep: permits are released, locks are unlocked, and only what fences has a token.
+// What a lease has is what its kind can keep: permits are released, locks are unlocked, and only
+// what fences has a token.
 
 const parties = new Parties();
 afterAll(parties.close);

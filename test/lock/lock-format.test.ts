@@ -4,8 +4,8 @@ import { Onlooker } from "../support/onlooker.ts";
 import { timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// What stands in the key of a lock: written by another version of this package, by a later one of the same format, or by
-// something else.
+// What stands in the key of a lock: written by another version of this package, by a later one of
+// the same format, or by something else.
 
 const parties = new Parties();
 afterEach(parties.close);

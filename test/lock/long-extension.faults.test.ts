@@ -5,8 +5,8 @@ import { loadScripts } from "../support/load-scripts.ts";
 import { lockOf } from "../support/permit.ts";
 import { runs, Stage, timed } from "../support/stage.ts";
 
-// A hold for which an hour was asked is not handed on to a caller with a short lease, whatever Redis has answered: if
-// that caller's process died, the others would wait for the hour.
+// A hold for which an hour was asked is not handed on to a caller with a short lease, whatever
+// Redis has answered: if that caller's process died, the others would wait for the hour.
 
 const HOUR = 3_600_000;
 const LEASE = 1_000;

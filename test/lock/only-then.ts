@@ -92,6 +92,7 @@ export async function parked({ near, far, lock }: Stage, kind: Trier): Promise<v
     return kind === "spinLock" || Number((await far.redis.pubsub("NUMSUB", channel))[1]) === 1;
   };
   await until(isThere, { what: "a caller that waits" });
-  // Commands of a connection are answered in order: what it has sent when it was heard of is answered by the second one.
+  // Commands of a connection are answered in order: what it has sent when it was heard of is
+  // answered by the second one.
   for (let i = 0; i < 3; i++) await near.redis.ping();
 }

@@ -11,7 +11,10 @@ import { until } from "../support/until.ts";
 const SOON = 1_000;
 const stage = new Stage();
 
-/** A lock is passed on right behind its loss. Null: this machine stood still meanwhile, so Redis was asked first. */
+/**
+ * A lock is passed on right behind its loss. Null: this machine stood still meanwhile, so Redis was
+ * asked first.
+ */
 async function passedOn(reason: "gone" | "taken") {
   const { near, far } = stage;
   const name = freshName();

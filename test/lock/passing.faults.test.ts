@@ -9,7 +9,8 @@ import { STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// A lock that nobody else wants is passed on inside a process without a bound. As soon as somebody wants it, it goes.
+// A lock that nobody else wants is passed on inside a process without a bound. As soon as somebody
+// wants it, it goes.
 
 /** ms: sooner than any re-check, which is what would come to the rescue. */
 const SOON = 1_000;

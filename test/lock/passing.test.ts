@@ -28,7 +28,10 @@ afterAll(parties.close);
 
 type Kind = "lock" | "redissonLock" | "spinLock";
 
-/** Takes the lock by one object, and waits for it by another one of the same process. Returns the commands of the hand-over. */
+/**
+ * Takes the lock by one object, and waits for it by another one of the same process. Returns the
+ * commands of the hand-over.
+ */
 async function handOver(party: Party, holder: Lock, next: Lock): Promise<number> {
   const lease = await holder.lock();
   let waiting = true;
@@ -47,7 +50,10 @@ async function handOver(party: Party, holder: Lock, next: Lock): Promise<number>
   return commands;
 }
 
-/** A pass needs no command. It happens only within 25 ms, so on a busy machine several tries may be needed. */
+/**
+ * A pass needs no command. It happens only within 25 ms, so on a busy machine several tries may be
+ * needed.
+ */
 async function passes(party: Party, make: () => readonly [Lock, Lock]): Promise<boolean> {
   for (let attempt = 0; attempt < 30; attempt++) {
     const [holder, next] = make();

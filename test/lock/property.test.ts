@@ -7,9 +7,9 @@ import { keysWithoutTtl, trackUnhandled } from "../support/leaks.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Random sequences of acquire, unlock, abort, expire and kill with three clients on one lock. The reference is simple,
-// because all three share this process and its clock: at the moment of a grant no other lease may say that it is held,
-// and its token must be the greatest so far.
+// Random sequences of acquire, unlock, abort, expire and kill with three clients on one lock. The
+// reference is simple, because all three share this process and its clock: at the moment of a grant
+// no other lease may say that it is held, and its token must be the greatest so far.
 
 /** Longer than a busy machine stands still: what the watchdog renews is not to run out. */
 const LEASE = 2_000;

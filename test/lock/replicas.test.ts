@@ -125,7 +125,8 @@ it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)(
         wanted: 2,
         acknowledged: expect.toSatisfy((count: number) => count <= 1), // the other one may be slow
       });
-    expect(Math.max(...told) - Math.min(...told)).toBeLessThan(3_500); // one by one it would be seven times 1 000
+    // one by one it would be seven times 1 000
+    expect(Math.max(...told) - Math.min(...told)).toBeLessThan(3_500);
   },
 );
 

@@ -6,8 +6,8 @@ import { lockOf } from "../support/permit.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// A caller that waits for the very code that has called it waits for ever, and is told so; callers that only wait long are
-// not.
+// A caller that waits for the very code that has called it waits for ever, and is told so; callers
+// that only wait long are not.
 
 const KINDS = ["lock", "fairLock", "redissonLock", "spinLock"] as const;
 /** What is renewed bears that the machine stands still for two thirds of this. */

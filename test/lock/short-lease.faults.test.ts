@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { lockOf } from "../support/permit.ts";
 import { Stage, timed } from "../support/stage.ts";
 
-// A lease that is over before Redis has answered cannot be given. For a moment that can happen to any caller; when it
-// goes on the caller is told so, and the lock is not taken from the others for nothing.
+// A lease that is over before Redis has answered cannot be given. For a moment that can happen to
+// any caller; when it goes on the caller is told so, and the lock is not taken from the others for
+// nothing.
 
 const KINDS = ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const;
 const stage = new Stage();
@@ -35,7 +36,8 @@ describe("a lease that is shorter than two answers of Redis", () => {
         tooShort(lease),
       );
       await delay(500);
-      expect(sent()).toBeLessThanOrEqual(24); // some tries, a claim and a withdrawal for each; some were sent whole
+      // some tries, a claim and a withdrawal for each; some were sent whole
+      expect(sent()).toBeLessThanOrEqual(24);
       proxy.delay(0);
       await (await lockOf(far.locks, kind, lock.name).lock({ wait: 5_000 })).unlock();
     },
@@ -68,7 +70,8 @@ describe("a lease that is shorter than two answers of Redis", () => {
     proxy.delay(50);
     const names = [`${lock.name} 1`, `${lock.name} 2`];
     proxy.record();
-    // Where the answer took longer than the lease, they are taken one by one, and the lease begins when all are held.
+    // Where the answer took longer than the lease, they are taken one by one, and the lease begins
+    // when all are held.
     const outcome = await failure(near.locks.multiLock(names).lock({ lease: 120 }));
     if (outcome instanceof Error)
       expect(outcome).toMatchObject({

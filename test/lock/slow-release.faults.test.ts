@@ -10,8 +10,9 @@ import { launchAll } from "../support/servers/launch-all.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// A body ended while its lock was surely held, and the release takes long: Redis stands still, or the way to it is slow.
-// Nothing was lost: the work was protected to its end. (`replyTimeout` is 5 s.)
+// A body ended while its lock was surely held, and the release takes long: Redis stands still, or
+// the way to it is slow. Nothing was lost: the work was protected to its end. (`replyTimeout` is
+// 5 s.)
 
 const LEASE = 2_500;
 const STALLS = [1_000, 2_000, 2_600, 3_200, 4_000, 4_600, 6_000, 10_000];
@@ -46,7 +47,10 @@ describe("a body that ended in time is told success, when Redis stands still at 
     await Promise.all(servers.map((server) => server.stop()));
   });
 
-  /** Every way to end a hold, on one server: all bodies end at the same moment, behind which Redis stands still. */
+  /**
+   * Every way to end a hold, on one server: all bodies end at the same moment, behind which Redis
+   * stands still.
+   */
   async function outcomes(server: LocalServer, stall: number): Promise<Record<string, unknown>> {
     const join = (localHandoffs: number) =>
       parties.join({ url: server.url, client: { leaseTime: LEASE, localHandoffs } });

@@ -3,8 +3,8 @@ import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// The last token that was given stands in Redis. Where something else has written it, tokens grow all the same, or none is
-// given.
+// The last token that was given stands in Redis. Where something else has written it, tokens grow
+// all the same, or none is given.
 
 const MAX = Number.MAX_SAFE_INTEGER;
 const CLOCK = "holdfast:clock";

@@ -9,7 +9,8 @@ import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 import { aborted, told, WantedServer, wait } from "./wanting.ts";
 
-// `lease.wanted` of several users of one hold, and of several locks; what it costs, and where it says nothing.
+// `lease.wanted` of several users of one hold, and of several locks; what it costs, and where it
+// says nothing.
 
 const server = new WantedServer();
 const { hold } = server;

@@ -4,8 +4,8 @@ import { Onlooker } from "../support/onlooker.ts";
 import { runs, Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// `lease.wanted` of a client whose Redis, or whose messages, cannot be reached: it stays quiet, and tells later. That nothing
-// rejects unhandled is checked behind each test.
+// `lease.wanted` of a client whose Redis, or whose messages, cannot be reached: it stays quiet, and
+// tells later. That nothing rejects unhandled is checked behind each test.
 
 /** A renewal comes each 0.5 s. */
 const stage = new Stage({ near: { client: { leaseTime: 1_500, replyTimeout: 500 } } });

@@ -20,7 +20,10 @@ const about = (script: "acquire" | "release", name: string): Match => {
   return (command) => match(command) && command[3] === look(name).keys.lock;
 };
 
-/** Redis executes the tries of this call, and the connection breaks before any of them is answered. It is refused from then on. */
+/**
+ * Redis executes the tries of this call, and the connection breaks before any of them is answered.
+ * It is refused from then on.
+ */
 async function loseAnswers<T>(
   names: readonly string[],
   call: () => T,

@@ -97,7 +97,8 @@ describe("taking all", () => {
   it("costs two commands for each when nobody is in the way, explicit lease or watchdog, all of them at once", async () => {
     const names = three();
     const lock = mine.locks.multiLock(names);
-    // The first acquires of a connection are another script: from the third call on the server knows all of them.
+    // The first acquires of a connection are another script: from the third call on the server
+    // knows all of them.
     for (let i = 0; i < 2; i++) await (await lock.lock()).unlock();
     const count = await countCommands(mine.redis);
     await (await lock.lock()).unlock();
@@ -157,7 +158,8 @@ describe("taking all", () => {
     const lock = mine.locks.multiLock(names);
     const count = await countCommands(mine.redis);
     expect(await lock.tryLock()).toBeNull();
-    expect(await count.scripts()).toBe(5); // three tries, the release of the first, and a look whether the second is free by now
+    // three tries, the release of the first, and a look whether the second is free by now
+    expect(await count.scripts()).toBe(5);
     expect(await several.holders(names)).toEqual(["", theirs.locks.id, ""]); // given back before the answer
     const early = await theirs.locks.lock(names[0]).lock({ wait: 0 });
     const again = await countCommands(mine.redis);
@@ -201,7 +203,8 @@ describe("taking all", () => {
     await several.look(names[1]).queued(1);
     // Free, and waited for, as at the end of a lease.
     await mine.redis.del(several.look(names[1]).keys.lock);
-    expect(await mine.locks.multiLock(names).tryLock()).toBeNull(); // its try gave the lock to the next waiter
+    // its try gave the lock to the next waiter
+    expect(await mine.locks.multiLock(names).tryLock()).toBeNull();
     const asked = awake();
     const next = await waiting;
     expect(awake() - asked).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least

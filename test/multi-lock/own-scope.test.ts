@@ -4,7 +4,8 @@ import type { Party } from "../support/fixture.ts";
 import { MultiLocks, three } from "../support/multi-locks.ts";
 import { until } from "../support/until.ts";
 
-// Multi-locks that come, in one scope, to a lock that another call of the scope holds, or gets while they wait.
+// Multi-locks that come, in one scope, to a lock that another call of the scope holds, or gets
+// while they wait.
 
 const several = new MultiLocks();
 let mine: Party;

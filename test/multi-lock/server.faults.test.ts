@@ -25,7 +25,8 @@ describe("a server that refuses", () => {
 
   it("for want of memory: none is taken; what is held is released and handed on", async () => {
     const { near, far } = stage;
-    // What is held comes first in the order, so that it is asked for before anything that there is no room for.
+    // What is held comes first in the order, so that it is asked for before anything that there is
+    // no room for.
     const [names, others] = [three(), three()].sort(([a], [b]) => (a < b ? -1 : 1)) as [Three, Three];
     const lease = await near.locks.multiLock(names).lock();
     const waiting = far.locks.lock(names[1]).lock();
@@ -36,7 +37,8 @@ describe("a server that refuses", () => {
       cause: { message: expect.stringContaining("OOM") },
     });
     expect(await holders(others)).toEqual(["", "", ""]);
-    expect(await near.locks.multiLock([...names, ...others]).tryLock()).toBeNull(); // it is busy, whatever there is room for
+    // it is busy, whatever there is room for
+    expect(await near.locks.multiLock([...names, ...others]).tryLock()).toBeNull();
     await lease.extend(40_000);
     await lease.unlock();
     const next = await waiting;

@@ -80,7 +80,8 @@ describe("multi-locks side by side in one scope", () => {
     const foreign = await b.locks.lock(one).lock();
     await a.locks.scope(async () => {
       const first = a.locks.multiLock([one, two]).lock();
-      // The other one is behind it: if it came first, the scope would hold `three` and could not wait for `two`.
+      // The other one is behind it: if it came first, the scope would hold `three` and could not
+      // wait for `two`.
       await until(async () => (await b.locks.lock(one).inspect()).waiters?.length === 1);
       const second = a.locks.multiLock([one, three]).lock();
       await a.redis.ping();

@@ -1,7 +1,10 @@
 import { Onlooker } from "../support/onlooker.ts";
 import { Stage } from "../support/stage.ts";
 
-/** What faults of several locks need: a stage whose near client passes nothing on, and what Redis knows of the locks. */
+/**
+ * What faults of several locks need: a stage whose near client passes nothing on, and what Redis
+ * knows of the locks.
+ */
 export class MultiLockStage extends Stage {
   constructor(replyTimeout: number) {
     super({ near: { client: { localHandoffs: 0, replyTimeout } } });

@@ -117,7 +117,8 @@ describe("tryLock() of several that overlap", () => {
         ].map(answered),
       );
       const had = leases.flatMap((lease) => lease ?? []);
-      // Redis is given half a second for each answer. A machine that stood still says nothing about which call was in the way of which.
+      // Redis is given half a second for each answer. A machine that stood still says nothing about
+      // which call was in the way of which.
       const isJudged = performance.now() - asked < 250;
       if (isJudged) expect(had).toHaveLength(1); // any two of them have c in common
       for (const lease of had) await lease.unlock();

@@ -45,7 +45,8 @@ describe("waiting", () => {
     });
     await until(() => performance.now() - asked > 1_000);
     await first?.unlock();
-    // If the time began anew for the second, it would be waited for until 5 000 ms, then had, and the third named.
+    // If the time began anew for the second, it would be waited for until 5 000 ms, then had, and
+    // the third named.
     await until(() => waited > 0 || performance.now() - asked > 4_500);
     await second?.unlock();
     expect(await error).toBeInstanceOf(LockTimeoutError);
@@ -136,7 +137,8 @@ describe("waiting", () => {
     if (how === "told") expect(await theirs.locks.lock(names[0]).forceUnlock()).toBe(true);
     else await theirs.redis.del(several.look(names[0]).keys.lock);
     if (how === "told") await until(() => lost.length > 0, { what: "the loss" });
-    else await until(() => performance.now() - start > 200, { what: "the time of a message" }); // some round trips
+    // some round trips
+    else await until(() => performance.now() - start > 200, { what: "the time of a message" });
     expect(lost.length).toBe(how === "told" ? 1 : 0);
     await held.unlock();
     const lease = await waiting;

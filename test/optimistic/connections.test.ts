@@ -112,7 +112,10 @@ describe("connections", () => {
 });
 
 describe("a process", { timeout: 30_000 }, () => {
-  /** Runs a script in a process of its own; resolves with how it ended by itself, and the ms since its last word. */
+  /**
+   * Runs a script in a process of its own; resolves with how it ended by itself, and the ms since
+   * its last word.
+   */
   function run(
     script: string,
     ...args: string[]

@@ -10,8 +10,8 @@ import { Stage, timed } from "../support/stage.ts";
 import { named } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Transactions whose connection breaks, or falls silent, at each of their steps. The transactions pass the proxy; the
-// writes that they must not overwrite go straight.
+// Transactions whose connection breaks, or falls silent, at each of their steps. The transactions
+// pass the proxy; the writes that they must not overwrite go straight.
 
 const stage = new Stage();
 
@@ -237,8 +237,8 @@ it("a server that became a replica is left: nothing is executed there", async ()
   expect([runs, connections.size, await far.redis.get(lock.name)]).toEqual([2, 2, "2"]);
 });
 
-// Every write goes on from the one before, as the log that is written with it says. What is told as done is in the log
-// once, what is told as not executed is not, and what is unknown may be.
+// Every write goes on from the one before, as the log that is written with it says. What is told as
+// done is in the log once, what is told as not executed is not, and what is unknown may be.
 it("random cuts and conflicts: no write is lost or doubled", { timeout: 60_000 }, async ({ annotate }) => {
   const { seed, next } = seeded();
   await annotate(`HOLDFAST_SEED=${seed}`);

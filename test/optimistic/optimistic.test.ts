@@ -9,7 +9,8 @@ import { serverIs } from "../support/server-version.ts";
 import { until } from "../support/until.ts";
 import { sell, transactions } from "./transactions.ts";
 
-// WATCH, read, MULTI, EXEC. Every conflict here is a real one: another connection writes between the read and EXEC.
+// WATCH, read, MULTI, EXEC. Every conflict here is a real one: another connection writes between
+// the read and EXEC.
 
 let redis: Redis;
 let other: Redis;

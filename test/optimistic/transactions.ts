@@ -18,8 +18,9 @@ interface Props {
 }
 
 /**
- * Sets all that up for one test file: a server of its own, for each test a fresh connection and key. No test may leave a
- * connection of a transaction, an unhandled rejection or a process warning behind.
+ * Sets all that up for one test file: a server of its own, for each test a fresh connection and
+ * key. No test may leave a connection of a transaction, an unhandled rejection or a process warning
+ * behind.
  *
  * @example
  * let redis: Redis;

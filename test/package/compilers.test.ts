@@ -61,7 +61,10 @@ beforeAll(async () => {
 });
 afterAll(() => rm(temp, { recursive: true, force: true }));
 
-/** What a compiler says about files; "" when it is content. Without `types`, it takes what it takes of itself. */
+/**
+ * What a compiler says about files; "" when it is content. Without `types`, it takes what it takes
+ * of itself.
+ */
 async function said(
   compiler: string,
   files: readonly string[],

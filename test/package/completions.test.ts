@@ -5,8 +5,8 @@ import ts from "typescript";
 import { expect, inject, it } from "vitest";
 import { strictOptions } from "./strict-options.ts";
 
-// What an editor lists after a dot is the first that a newcomer reads of the library: it has every name that users may use, and
-// no other.
+// What an editor lists after a dot is the first that a newcomer reads of the library: it has every
+// name that users may use, and no other.
 
 const CLIENT = ["check", "close", "id", "lock", "off", "on", "once", "outside", "scope"];
 const REDIS_ONLY = [

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { Ask, Contender } from "../../benchmarks/contenders/contender.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 
-// The benchmarks call each library right: two of its clients exclude each other, and a caller that waits gets the lock.
+// The benchmarks call each library right: two of its clients exclude each other, and a caller that
+// waits gets the lock.
 
 // Not by its name: the types of these libraries are not here before they are installed.
 const registry = new URL("../../benchmarks/contenders/all.ts", import.meta.url).href;
@@ -15,8 +16,8 @@ if (!libraries)
   process.stderr.write("Skipped: the contenders of the benchmarks. npm run bench:build installs them\n");
 
 /**
- * Each client of these needs a process: simple-redis-mutex has one subscriber for all, and the timers of node-redisson outlive it and
- * reject. The benchmarks look for overlaps of these.
+ * Each client of these needs a process: simple-redis-mutex has one subscriber for all, and the
+ * timers of node-redisson outlive it and reject. The benchmarks look for overlaps of these.
  */
 const ALONE = ["simple-redis-mutex", "node-redisson"];
 /** Floors are no locks; the others let more than one caller in. */

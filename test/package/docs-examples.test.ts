@@ -43,7 +43,10 @@ const examples: Example[] = markdownFiles(root).flatMap((file) =>
     .map((block) => ({ ...block, name: `${file}:${block.line}` })),
 );
 
-/** Those that are marked so get a PostgreSQL with the tables of the docs; without a server they are compiled only. */
+/**
+ * Those that are marked so get a PostgreSQL with the tables of the docs; without a server they are
+ * compiled only.
+ */
 const isForPostgres = ({ info }: Example): boolean => info.split(" ").includes("postgres");
 const skipped = (example: Example): boolean => isForPostgres(example) && noPostgres !== "";
 
@@ -122,7 +125,10 @@ function run(
   });
 }
 
-/** What the compiler says about modules under the project's own settings, with lines as in the Markdown file. */
+/**
+ * What the compiler says about modules under the project's own settings, with lines as in the
+ * Markdown file.
+ */
 function typeErrors(modules: ReadonlyMap<string, Example>): string[] {
   const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent({ ...config, files: [], include: [] }, ts.sys, root);

@@ -11,7 +11,8 @@ import { type Running, runAll } from "./examples/run.ts";
 import { consumer } from "./packed.ts";
 import { strictOptions } from "./strict-options.ts";
 
-// Every `@example` of what the entry points export, as an editor shows it: under strict types, and against real servers.
+// Every `@example` of what the entry points export, as an editor shows it: under strict types, and
+// against real servers.
 
 /** What users have most in hand: an editor should show an example of each of its methods. */
 const CLIENTS = /^(LockClient|QuorumClient|LockTests|Lock|Lease)\./;

@@ -6,7 +6,10 @@ import { packPackage } from "./packed.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The folder that has the packed package as "package", and the copy of the project that it was made of as "source". */
+    /**
+     * The folder that has the packed package as "package", and the copy of the project that it was
+     * made of as "source".
+     */
     packedIn: string;
     /** The paths in the tarball, without its top folder. */
     packed: string[];

@@ -22,7 +22,10 @@ import { COPIED_AT, consumer, npm } from "./packed.ts";
 const WEIGHT_KIB = 1100;
 /** What importing the lock loads of it, and the types that it has. */
 const LOCK_KIB = 410;
-/** What `createLockClient` is in bytes when it is bundled and minified, with the two dependencies and without ioredis. */
+/**
+ * What `createLockClient` is in bytes when it is bundled and minified, with the two dependencies
+ * and without ioredis.
+ */
 const BUNDLED = 280_000;
 /** What `holdfast/testing` has beside the lock. */
 const TESTING_KIB = 20;
@@ -277,7 +280,8 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     const ratios: number[] = [];
     for (let i = 0; i < 9; i++) ratios.push(Number((await node("cpu.mjs")).stdout));
     ratios.sort((a, b) => a - b);
-    // 0.27 on a busy machine, 20 to 25 ms of CPU; 0.55 on Node.js 24. It was 0.85 when every source file was a module.
+    // 0.27 on a busy machine, 20 to 25 ms of CPU; 0.55 on Node.js 24. It was 0.85 when every source
+    // file was a module.
     expect(ratios[4]).toBeLessThan(0.7);
   });
 

@@ -11,8 +11,8 @@ const run = promisify(execFile);
 export const COPIED_AT = new Date("2001-01-01");
 
 /**
- * Packs a copy of the project, `source` in `temp`, by `npm pack` as it stands in the README, and unpacks it there as "package".
- * Returns the paths in it.
+ * Packs a copy of the project, `source` in `temp`, by `npm pack` as it stands in the README, and
+ * unpacks it there as "package". Returns the paths in it.
  */
 export async function packPackage(temp: string): Promise<string[]> {
   const source = join(temp, "source");
@@ -50,7 +50,10 @@ export function npm(cwd: string, ...args: string[]) {
   return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
 }
 
-/** A project of a user with these files: it has the unpacked package, its peers, this version of ioredis, and a second copy of both. */
+/**
+ * A project of a user with these files: it has the unpacked package, its peers, this version of
+ * ioredis, and a second copy of both.
+ */
 export async function consumer(
   temp: string,
   alias: string,

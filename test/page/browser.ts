@@ -1,7 +1,10 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 
-/** A browser for the tests of one file. What a page complains about fails the test: an error, a violation of its policy, another host. */
+/**
+ * A browser for the tests of one file. What a page complains about fails the test: an error, a
+ * violation of its policy, another host.
+ */
 export class Chromium {
   #browser: Browser | undefined;
   readonly #complaints: string[] = [];
@@ -12,8 +15,8 @@ export class Chromium {
     beforeAll(async () => {
       const executablePath = process.env.CHROMIUM;
       if (!executablePath) throw new Error("CHROMIUM names no browser: use npm run test:page");
-      // As root, which is what a container is, there is no sandbox. Grey edges of letters make a picture half as large.
-      // Names of other sites lead to this machine, where tests serve them.
+      // As root, which is what a container is, there is no sandbox. Grey edges of letters make a
+      // picture half as large. Names of other sites lead to this machine, where tests serve them.
       const names = "--host-resolver-rules=MAP *.example 127.0.0.1";
       const args = ["--no-sandbox", "--disable-lcd-text", names];
       this.#browser = await chromium.launch({ executablePath, args });

@@ -9,7 +9,8 @@ import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 import { Chromium } from "./browser.ts";
 
-// What a real browser does for another site, at the page's own door. What each request of it looks like is in test/ui/admission.test.ts.
+// What a real browser does for another site, at the page's own door. What each request of it looks
+// like is in test/ui/admission.test.ts.
 
 const own = new OwnServer();
 const browser = new Chromium();
@@ -91,7 +92,8 @@ it("another site learns nothing and does nothing, though authorize lets everybod
     return answered.filter((one) => !/ (403|405)$/.test(one)).sort();
   };
   expect(await attempt(`http://127.0.0.1:${port}/locks`)).toEqual([]);
-  // Without TLS, at another name, Chromium does not say which site asks: what it is answered it gives to nobody.
+  // Without TLS, at another name, Chromium does not say which site asks: what it is answered it
+  // gives to nobody.
   expect(await attempt(`http://page.example:${port}/locks`)).toEqual([
     "GET /locks 200",
     "GET /locks?part=state 200",

@@ -82,7 +82,10 @@ const secondsIn = (said: string) => Number(/^No answer for (\d+) s$/.exec(said)?
 const unanswered = async (page: Page) => secondsIn(await page.locator("#said").innerText());
 const left = (page: Page) => page.locator("[data-is='lease left'] .left").innerText();
 
-/** Amber, then red in these words; nothing counts down meanwhile; and a page that is opened then says the same. */
+/**
+ * Amber, then red in these words; nothing counts down meanwhile; and a page that is opened then
+ * says the same.
+ */
 async function goesAway(page: Page, url: string, words: RegExp): Promise<void> {
   const { said, isTroubleHidden, left: stood } = await changed(page, "late");
   expect(secondsIn(said)).toBeGreaterThanOrEqual(6);

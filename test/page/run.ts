@@ -1,6 +1,7 @@
 /**
- * npm run test:page [-- --pictures | arguments of vitest]: the page in a real Chromium. It takes the browser that CHROMIUM names, or
- * one from the PATH; else it installs Debian's. `--pictures` takes those of the docs.
+ * npm run test:page [-- --pictures | arguments of vitest]: the page in a real Chromium. It takes
+ * the browser that CHROMIUM names, or one from the PATH; else it installs Debian's. `--pictures`
+ * takes those of the docs.
  */
 import { spawnSync } from "node:child_process";
 import { findCommand } from "../../tools/redis/command.ts";

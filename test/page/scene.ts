@@ -41,7 +41,10 @@ export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<
   await pipeline.exec();
 }
 
-/** Of locks that are held: what callers would note of which each holds one, and waits for the next one. To be told again behind a look: notes prove a circle then. */
+/**
+ * Of locks that are held: what callers would note of which each holds one, and waits for the next
+ * one. To be told again behind a look: notes prove a circle then.
+ */
 export async function tellWaits(redis: Redis, names: readonly string[], ago: number): Promise<void> {
   const holds = await Promise.all(
     names.map(async (name) => ((await redis.get(`holdfast:{${encode(name)}}`)) ?? "").split(" ")[3] ?? ""),
@@ -58,7 +61,10 @@ export async function tellWaits(redis: Redis, names: readonly string[], ago: num
   }
 }
 
-/** What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s, and for how long. */
+/**
+ * What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s,
+ * and for how long.
+ */
 export async function tellHeat(
   redis: Redis,
   names: readonly (readonly [

@@ -7,8 +7,8 @@ import { QuorumStage } from "../support/quorum-stage.ts";
 import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
 import { until } from "../support/until.ts";
 
-// The example of Martin Kleppmann's article against Redlock: five masters, and the clock of one of them jumps. What it does to two
-// clients, and what the fence does then.
+// The example of Martin Kleppmann's article against Redlock: five masters, and the clock of one of
+// them jumps. What it does to two clients, and what the fence does then.
 
 const HOUR = 3_600_000;
 /** The first renewal, by which the first holder learns of the second one, is after a third of this. */

@@ -6,7 +6,8 @@ import { type QuorumParty, QuorumStage, runsQuorum } from "../support/quorum-sta
 import { timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// A lease that a bare majority has granted comes to stand on the other nodes too, and on none that had it and lost it.
+// A lease that a bare majority has granted comes to stand on the other nodes too, and on none that
+// had it and lost it.
 
 /** What a call may take that waits for no node: a third of the default `nodeTimeout`. */
 const AT_ONCE = 400 / 3;
@@ -38,7 +39,8 @@ describe("a lease of a bare majority", () => {
     const lease = await winner.locks.lock(stage.name).lock({ lease: 10_000 });
     expect(await lost).toBe(null);
     await until(() => stage.isEverywhere());
-    // The last one counts when the winner has seen the others whole since then: its own command behind the first of these.
+    // The last one counts when the winner has seen the others whole since then: its own command
+    // behind the first of these.
     for (const ms of [11_000, 12_000]) await lease.extend(ms);
     stage.server(2).suspend();
     expect((await timedAwake(lease.extend(20_000)))[1]).toBeLessThan(AT_ONCE);
@@ -98,7 +100,8 @@ describe("a lease of a bare majority", () => {
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 1);
     stage.proxy(3).record();
     stage.proxy(3).refuse(false);
-    await until(() => joins(3) > 0, { timeout: 10_000 }); // the late comer, without waiting for the next renewal
+    // the late comer, without waiting for the next renewal
+    await until(() => joins(3) > 0, { timeout: 10_000 });
     // Two of three have the hold, for a moment; and yet it was not held in between.
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await failure(lease.unlock());
@@ -219,7 +222,8 @@ describe("a lease of a bare majority", () => {
   });
 
   it("does not exist where all nodes voted: nothing is sent", async () => {
-    const near = await stage.join({ nodeTimeout: 10_000 }, "proxies"); // no vote is slow, on a slow machine too
+    // no vote is slow, on a slow machine too
+    const near = await stage.join({ nodeTimeout: 10_000 }, "proxies");
     await near.locks.lock(stage.name).withLock(() => until(() => stage.isEverywhere()));
     await free();
     for (const proxy of stage.proxies) proxy.record();

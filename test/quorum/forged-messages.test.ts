@@ -4,7 +4,8 @@ import { QuorumStage, runsQuorum } from "../support/quorum-stage.ts";
 import { timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// The release channels of quorum locks are public: what is said there by a user that may only publish leads to a try.
+// The release channels of quorum locks are public: what is said there by a user that may only
+// publish leads to a try.
 
 const stage = new QuorumStage(3);
 

@@ -4,7 +4,8 @@ import { failure } from "../contract/observe.ts";
 import { QuorumStage, runsQuorum } from "../support/quorum-stage.ts";
 import { until } from "../support/until.ts";
 
-// A lease that its nodes have lost is told of as soon as that is certain, and nothing brings one back behind its release.
+// A lease that its nodes have lost is told of as soon as that is certain, and nothing brings one
+// back behind its release.
 
 const stage = new QuorumStage(3);
 const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
@@ -88,7 +89,8 @@ it("a renewal that overtakes a vote leaves nothing that goes on behind the relea
   await lease.unlock();
   const [before, start] = [joins(), performance.now()];
   await stage.admin(3).del(stage.key());
-  await until(() => performance.now() - start > 2_100); // the longest pause between two joinings, and some more
+  // the longest pause between two joinings, and some more
+  await until(() => performance.now() - start > 2_100);
   expect(joins()).toBe(before);
   await free();
 });

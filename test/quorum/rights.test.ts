@@ -11,7 +11,10 @@ import { until } from "../support/until.ts";
 
 const stage = new QuorumStage(3);
 
-/** A client whose user has the rights that docs/operating.md names for a quorum, but for these, at these nodes. */
+/**
+ * A client whose user has the rights that docs/operating.md names for a quorum, but for these, at
+ * these nodes.
+ */
 async function join(without: string[] = [], where = [1, 2, 3]) {
   const all = rights.quorum;
   const given = all.filter((right) => !without.includes(right));
@@ -58,7 +61,8 @@ it("a node that refuses all scripts is not asked to take back what it was never 
   const locks = await join(["+evalsha"], [3]);
   const lease = await locks.lock(stage.name).lock();
   const asked = await refusals();
-  await until(async () => (await refusals()) > asked + 2); // before each joining it is asked which server it is
+  // before each joining it is asked which server it is
+  await until(async () => (await refusals()) > asked + 2);
   await lease.unlock();
   const [before, start] = [await refusals(), awake()];
   await until(() => awake() - start > 1_000);

@@ -79,7 +79,8 @@ describe("tokens of a quorum", () => {
     for (const party of [first, second])
       for (const node of party.nodes) await until(() => node.status === "ready");
     expect(await visit(first)).toBeGreaterThan(token);
-    await until(async () => Math.min(...(await clocks())) > token); // a majority's word is enough for the caller
+    // a majority's word is enough for the caller
+    await until(async () => Math.min(...(await clocks())) > token);
     await stage.server(3).kill(); // the only one that was ahead by itself
     expectGrowth([token, await visit(second), await visit(first), await visit(second)]);
   });

@@ -193,7 +193,8 @@ describe("exposed", () => {
     stage.proxy(3).refuse(false);
     await until(() => told.length === 2);
     expect(told[1]).toEqual({ name: stage.name, kind: "quorum", call, has: 3, of: 3 });
-    // For some ms it stands on two nodes: a node that lost it takes it again when the next renewal has found that.
+    // For some ms it stands on two nodes: a node that lost it takes it again when the next renewal
+    // has found that.
     let renewals = 0;
     party.locks.on("renew", () => void renewals++);
     await stage.admin(1).del(stage.key());

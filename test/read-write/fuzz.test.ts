@@ -4,7 +4,8 @@ import { Dice } from "../chaos/dice.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 
-// Readers and writers of several processes at one lock, at random; a checker of what all of them saw, by time and by token.
+// Readers and writers of several processes at one lock, at random; a checker of what all of them
+// saw, by time and by token.
 
 const own = new OwnServer();
 const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -17,7 +18,10 @@ interface Stay {
   until: number;
 }
 
-/** What must not be: a writer with another one, or tokens that do not tell writers from the readers before and behind them. */
+/**
+ * What must not be: a writer with another one, or tokens that do not tell writers from the readers
+ * before and behind them.
+ */
 function faults(stays: readonly Stay[]): string[] {
   const found: string[] = [];
   for (const writer of stays.filter(({ mode }) => mode === "write"))

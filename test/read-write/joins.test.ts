@@ -5,8 +5,8 @@ import { Stage } from "../support/stage.ts";
 import { named } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Readers that come into a hold of their process, at every moment at which the answer that lets them in may be old or wrong.
-// `near` is behind a proxy, `far` is another process.
+// Readers that come into a hold of their process, at every moment at which the answer that lets
+// them in may be old or wrong. `near` is behind a proxy, `far` is another process.
 
 const stage = new Stage();
 

@@ -34,7 +34,8 @@ it.each(["a reader", "a writer whose scope reads on"])(
     const { mine, theirs } = await open();
     const { near, far } = stage;
     const first = await theirs.write.lock();
-    // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
+    // As a Cluster does it: the first reply is lost with its connection, and the command goes out
+    // again behind others.
     let again = (): void => {};
     const queueing = new Promise<void>((sent) => {
       const restore = onScript(near.redis, (script, send) => {

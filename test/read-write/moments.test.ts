@@ -6,8 +6,8 @@ import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { openReadWrite } from "./pairs.ts";
 
-// Readers come into a hold of their process without a command for 25 ms. Here they may for so long that what ends it before must end
-// it, and not that time.
+// Readers come into a hold of their process without a command for 25 ms. Here they may for so long
+// that what ends it before must end it, and not that time.
 vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object), SHARE_TIME: 20_000 }));
 
 const stage = new Stage();

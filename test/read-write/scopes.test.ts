@@ -5,7 +5,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
-// What a scope that reads or writes may do besides: enter again, read what it writes, go on as a reader; and not write what it reads.
+// What a scope that reads or writes may do besides: enter again, read what it writes, go on as a
+// reader; and not write what it reads.
 
 const own = new OwnServer();
 

@@ -1,5 +1,6 @@
-// npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package as npm would install it, and a real Redis.
-// Arguments are names of programs; without any all of them run.
+// npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package
+// as npm would install it, and a real Redis. Arguments are names of programs; without any all of
+// them run.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -4,7 +4,8 @@ import { channelOf } from "../contract/java.ts";
 import { Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// A process waits for very many locks that have a release channel each, and its subscriber connection is lost.
+// A process waits for very many locks that have a release channel each, and its subscriber
+// connection is lost.
 
 const NAMES = 2_500;
 /** A busy machine takes seconds for the commands of all of them. */

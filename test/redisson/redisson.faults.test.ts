@@ -12,7 +12,8 @@ import { Stage, timed } from "../support/stage.ts";
 import { type Match, named, type TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock that is lost.
+// Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock
+// that is lost.
 
 const stage = new Stage({ near: { client: { leaseTime: 600 } } });
 let proxy: TcpProxy;
@@ -248,7 +249,8 @@ describe("waiting", () => {
     const held = await redissonLock(far.locks, name).lock();
     const waiting = redissonLock(locks, name).lock();
     await until(() => times.length === 7);
-    expect((times[6] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_200); // after 100, 200, 400, 800, 1 600 ms; a storm: 600
+    // after 100, 200, 400, 800, 1 600 ms; a storm: 600
+    expect((times[6] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_200);
     await held.unlock();
     await (await waiting).unlock();
   });

@@ -5,7 +5,8 @@ import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
-// What the ends of scopes and bodies cost, and what they must not do, beside what every kind of lock promises: test/contract/strays.ts.
+// What the ends of scopes and bodies cost, and what they must not do, beside what every kind of
+// lock promises: test/contract/strays.ts.
 
 const parties = new Parties();
 let a: Party;

@@ -177,7 +177,8 @@ describe("scopes", () => {
         await until(async () => (await lock.inspect()).waiters?.length === 1);
         const released = foreign.unlock();
         await nextTurn(); // what is there to be read is read before the next turn
-        // On most machines the grant is there by then, and is not read when these calls are told that the lock is held.
+        // On most machines the grant is there by then, and is not read when these calls are told
+        // that the lock is held.
         for (const end = performance.now() + 100; performance.now() < end; );
         const body = lock.withLock({ wait: 0 }, () => {}).catch(() => {});
         const lease = lock.tryLock();

@@ -9,8 +9,9 @@ import { codes } from "../support/circles.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-// What `reentrant: false` does beside what every kind of lock promises (test/contract/reentrance.ts): a call that waits for its own
-// scope is told of, and never refused. What takes 5 s takes 200 ms here.
+// What `reentrant: false` does beside what every kind of lock promises
+// (test/contract/reentrance.ts): a call that waits for its own scope is told of, and never refused.
+// What takes 5 s takes 200 ms here.
 vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   DEADLOCK_AFTER: 200,

@@ -5,7 +5,8 @@ import { Stage } from "../support/stage.ts";
 import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 
-// The server's clock is stepped. Ends of permits are times of it, and so are the numbers of turns. Clients have their own clocks.
+// The server's clock is stepped. Ends of permits are times of it, and so are the numbers of turns.
+// Clients have their own clocks.
 
 const HOUR = 3_600_000;
 const LEASE = 600;

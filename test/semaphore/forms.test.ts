@@ -3,8 +3,8 @@ import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { SemaphoreServer } from "../support/semaphores.ts";
 
-// How many permits a call wants stands before its other arguments, and may be left out. What one permit has in common with a lock is
-// in the contract of locks.
+// How many permits a call wants stands before its other arguments, and may be left out. What one
+// permit has in common with a lock is in the contract of locks.
 
 const own = new SemaphoreServer();
 

@@ -6,7 +6,8 @@ import { Stage, timed } from "../support/stage.ts";
 import type { Match } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// Replies about permits are lost, and Redis is away while they are held and waited for. No permit is counted twice, none is lost.
+// Replies about permits are lost, and Redis is away while they are held and waited for. No permit
+// is counted twice, none is lost.
 
 /** Long enough for a cut, and short enough to see its end. */
 const LEASE = 600;

@@ -3,13 +3,16 @@ import type { LockOptions, PermitLease } from "../../src/index.ts";
 import { used, waiting } from "../support/semaphores.ts";
 import { PoolStage } from "./pooled.ts";
 
-// A caller that has lost its permits may still be at work. A listener that is told of it may call at once, and gets them from Redis
-// only. Here units are passed on however busy the machine is.
+// A caller that has lost its permits may still be at work. A listener that is told of it may call
+// at once, and gets them from Redis only. Here units are passed on however busy the machine is.
 vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object), PASS_TIME: 20_000 }));
 
 const stage = new PoolStage();
 
-/** Of four permits one hold has three, for three callers of `mine`; these are the options of the first of them. */
+/**
+ * Of four permits one hold has three, for three callers of `mine`; these are the options of the
+ * first of them.
+ */
 async function shared(options: LockOptions) {
   const pair = await stage.open(4);
   const held = await pair.theirs.acquire(4);

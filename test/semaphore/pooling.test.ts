@@ -6,7 +6,8 @@ import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 import { PoolStage, together } from "./pooled.ts";
 
-// Callers of one process at a semaphore: in which order they come in by a hold that they share, and what others are left.
+// Callers of one process at a semaphore: in which order they come in by a hold that they share, and
+// what others are left.
 
 const stage = new PoolStage();
 const commandsOf = ({ name }: Semaphore): number =>
@@ -142,7 +143,8 @@ describe("another process", () => {
     for (let turn = 0; turn < 5; turn++) {
       const before = passes;
       const lease = await theirs.acquire();
-      // Two holds, and two by the place that stands before this one, each of which is passed 16 times; and what was on its way.
+      // Two holds, and two by the place that stands before this one, each of which is passed 16
+      // times; and what was on its way.
       expect(passes - before).toBeLessThan(4 * 17 + 12);
       await lease.release();
     }

@@ -136,7 +136,8 @@ describe.each(Object.entries(LIBRARIES))("beside %s", (_, { prefix, open }) => {
       visits[who]++;
     };
     const isEnough = () => visits.theirs >= 10;
-    // Eight callers here want it all the time. Without the rest after each turn they took it some 1 900 times meanwhile.
+    // Eight callers here want it all the time. Without the rest after each turn they took it some
+    // 1 900 times meanwhile.
     const all = Array.from({ length: 8 }, async () => {
       while (!isEnough() && visits.ours < 1_500) await ours.withLock(() => visit("ours"));
     });

@@ -15,7 +15,10 @@ import { SpinStage } from "./stage.ts";
 const stage = new SpinStage();
 const { join, held } = stage;
 
-/** When a client sends a script, in ms from now. `answered`: is told when a reply was read, and may hold it back. */
+/**
+ * When a client sends a script, in ms from now. `answered`: is told when a reply was read, and may
+ * hold it back.
+ */
 function watchTries({ redis }: Party, answered: (at: number) => unknown = () => {}): number[] {
   const tries: number[] = [];
   const start = performance.now();
@@ -27,11 +30,17 @@ function watchTries({ redis }: Party, answered: (at: number) => unknown = () => 
   return tries;
 }
 
-/** How many pauses between these tries belong to a beginning: they are 1 to 16 ms long, and the longest never below 64. */
+/**
+ * How many pauses between these tries belong to a beginning: they are 1 to 16 ms long, and the
+ * longest never below 64.
+ */
 const shortPauses = (tries: readonly number[]): number =>
   tries.slice(1).filter((at, i) => at - (tries[i] ?? 0) < SPIN_MAX / 4).length;
 
-/** A pause may take longer than it was to, and no less: what must be seen is seen in one of these rounds, if it is there. */
+/**
+ * A pause may take longer than it was to, and no less: what must be seen is seen in one of these
+ * rounds, if it is there.
+ */
 const ROUNDS = 10;
 
 async function shown(round: () => Promise<boolean>): Promise<void> {
@@ -47,7 +56,8 @@ describe("waiting", () => {
     const count = await countCommands(stage.other.redis);
     expect(await spinLock(party.locks, name).tryLock(3_000)).toBe(null);
     const { evalsha = 0, ...others } = await count.since();
-    // The first try; 7 pauses of 1 to 64 ms, 127 ms at the most and half of it at the least; then 64 to 128 ms each; the last try.
+    // The first try; 7 pauses of 1 to 64 ms, 127 ms at the most and half of it at the least; then
+    // 64 to 128 ms each; the last try.
     expect(evalsha).toBeLessThanOrEqual(1 + 7 + Math.ceil((3_000 - 63) / 64) + 1);
     expect(evalsha).toBeGreaterThanOrEqual(8);
     expect(Object.keys(others).filter((command) => /subscribe|publish/.test(command))).toEqual([]);
@@ -176,7 +186,8 @@ describe("waiting", () => {
     await party.redis.ping();
     const { length } = tries;
     const start = performance.now();
-    await until(() => performance.now() - start > 2 * SPIN_MAX); // the pause that was cut, if it were not, and another
+    // the pause that was cut, if it were not, and another
+    await until(() => performance.now() - start > 2 * SPIN_MAX);
     expect(tries.length).toBe(length);
   });
 

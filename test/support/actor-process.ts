@@ -65,7 +65,8 @@ const watches = new Map<number, StopWatch>();
 const methods = {
   async start({ redis: options, client, ...where }: ActorOptions) {
     const address = "url" in where ? addressOf(where.url) : where.address;
-    const redis = openConnection(address, options) as Redis; // a Cluster has all the methods that are called here
+    // a Cluster has all the methods that are called here
+    const redis = openConnection(address, options) as Redis;
     const others = (address.masters ?? []).map(
       (one) => openConnection({ ...address, redis: one }, options) as Redis,
     );
@@ -128,7 +129,10 @@ const methods = {
   /** A plain command, past the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 
-  /** Takes the lock, asks for a longer lease, does not wait for the answer, and unlocks for another caller of this process. */
+  /**
+   * Takes the lock, asks for a longer lease, does not wait for the answer, and unlocks for another
+   * caller of this process.
+   */
   async passBehindExtension(kind: Maker, name: string, ms: number) {
     const lock = lockOf(current().locks, kind, name);
     const first = await lock.lock();
@@ -147,7 +151,10 @@ const methods = {
     process.exit();
   },
 
-  /** The same of callers that share a hold. The server knows the script: what is written then is not sent again. */
+  /**
+   * The same of callers that share a hold. The server knows the script: what is written then is not
+   * sent again.
+   */
   async unlockSharedExiting(kind: "read" | "semaphore", name: string) {
     const { locks } = current();
     const slots = locks.semaphore(name, { permits: 3 });
@@ -168,7 +175,10 @@ const methods = {
     return { held, remaining: lease.remaining, aborted: signal.aborted, token };
   },
 
-  /** Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it goes on. */
+  /**
+   * Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it
+   * goes on.
+   */
   async writeAfterStop(handle: number, how: WriterName, target: Target, value: string) {
     const lease = leaseOf(handle);
     lease.assertHeld();
@@ -216,13 +226,19 @@ const methods = {
 
   stopReport: (handle: number) => watches.get(handle)?.report ?? null,
 
-  /** Calls `once` with a body that ends when `endRun` says so; answers as soon as the body runs, or will not. */
+  /**
+   * Calls `once` with a body that ends when `endRun` says so; answers as soon as the body runs, or
+   * will not.
+   */
   startRun: (name: string, options: OnceOptions) => runs.start(current().locks, name, options),
 
   /** How that body was told its turn, and what became of the call. */
   endRun: (run: number) => runs.end(run),
 
-  /** Three callers that call `once` again and again for so many ms; when its bodies began, by the server's clock. */
+  /**
+   * Three callers that call `once` again and again for so many ms; when its bodies began, by the
+   * server's clock.
+   */
   callOnce: (name: string, options: OnceOptions, pause: number, ms: number) =>
     runs.callFor(current().locks, name, options, pause, ms),
 

@@ -59,7 +59,10 @@ export class Actor {
     return actor;
   }
 
-  /** Rejects with the actor's error (name, code, reason, message), or when the process ends before it answers. */
+  /**
+   * Rejects with the actor's error (name, code, reason, message), or when the process ends before
+   * it answers.
+   */
   call<M extends keyof ActorMethods>(method: M, ...args: Parameters<ActorMethods[M]>): Promise<Returned<M>> {
     return new Promise<unknown>((resolve, reject) => {
       if (this.#isOver) {

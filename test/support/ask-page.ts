@@ -50,7 +50,10 @@ export async function statusOf(answer: Promise<IncomingMessage>): Promise<number
   return got.statusCode ?? 0;
 }
 
-/** An action, as the page's script asks for it, and in these words of the browser. Of a lock that nobody holds: nothing is done. */
+/**
+ * An action, as the page's script asks for it, and in these words of the browser. Of a lock that
+ * nobody holds: nothing is done.
+ */
 export async function act(way: Way, headers: Headers = {}): Promise<number> {
   const wanted = { action: "break", kind: "lock", name: "nobody's", holder: "x", mode: null };
   const own = {
@@ -62,14 +65,20 @@ export async function act(way: Way, headers: Headers = {}): Promise<number> {
   return statusOf(ask(way, "/?part=act", { ...own, ...headers }, "POST", JSON.stringify(wanted)));
 }
 
-/** Opens the address with the word, as a browser does: resolves with the cookie that it has from then on; "": none. */
+/**
+ * Opens the address with the word, as a browser does: resolves with the cookie that it has from
+ * then on; "": none.
+ */
 export async function cookieOf(way: Way, word: string): Promise<string> {
   const answer = await ask(way, `/?word=${word}`, { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" });
   await text(answer);
   return answer.headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
 }
 
-/** Passes bytes on to a port, as `ssh -L` does, and says nothing of its own. `freeze`: from then on nothing passes, and nothing is closed. */
+/**
+ * Passes bytes on to a port, as `ssh -L` does, and says nothing of its own. `freeze`: from then on
+ * nothing passes, and nothing is closed.
+ */
 export async function forward(port: number): Promise<{ port: number; freeze: () => void; stop: () => void }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

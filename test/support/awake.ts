@@ -11,8 +11,8 @@ setInterval(() => {
 }, TICK).unref();
 
 /**
- * For how many ms this process has been awake. While it stands still no time passes here, or next to none: what must be
- * over soon can be told from what takes a second on a busy machine too.
+ * For how many ms this process has been awake. While it stands still no time passes here, or next
+ * to none: what must be over soon can be told from what takes a second on a busy machine too.
  *
  * @example
  * const asked = awake();

@@ -25,7 +25,10 @@ export const entry = (of: string, counted = 1, ttl = 3_000, passes = 0): string 
 
 type Digit = 0 | 1 | 2;
 
-/** The scripts of the hand-off by themselves, at one lock of a server of their own. Redis is empty before each test. */
+/**
+ * The scripts of the hand-off by themselves, at one lock of a server of their own. Redis is empty
+ * before each test.
+ */
 export class BareScripts {
   /** What `a`, `b` and `c` have heard in this test. */
   readonly heard: string[] = [];
@@ -123,6 +126,9 @@ export class BareScripts {
   }
 }
 
-/** An answer of acquire in its long form: a text is the time, which is the token too, of an owner with nobody behind it. */
+/**
+ * An answer of acquire in its long form: a text is the time, which is the token too, of an owner
+ * with nobody behind it.
+ */
 export const listed = (answer: unknown): unknown =>
   typeof answer === "string" ? [codes.OWNER, Number(answer), Number(answer), 0] : answer;

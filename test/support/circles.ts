@@ -26,7 +26,10 @@ export function listen(...all: LockClient[]): { name: string; rejected: boolean;
   return told;
 }
 
-/** A body that holds the first lock, and wants the second when `go` says so. "both": it had them; else its error's code. */
+/**
+ * A body that holds the first lock, and wants the second when `go` says so. "both": it had them;
+ * else its error's code.
+ */
 export async function chain(
   locks: LockClient,
   first: string,

@@ -17,7 +17,8 @@ export interface DeclaredClass {
 /**
  * The classes of the modules below a folder.
  *
- * @throws Error when a class extends one that its module neither declares nor imports from where that is declared
+ * @throws Error when a class extends one that its module neither declares nor imports from where
+ *   that is declared
  */
 export function readClasses(root: string, folder: string): readonly DeclaredClass[] {
   const files = [...readImports(root, folder).keys()];

@@ -70,7 +70,10 @@ export class Cli {
     );
   }
 
-  /** In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed there. `before`: a line of the shell. */
+  /**
+   * In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed
+   * there. `before`: a line of the shell.
+   */
   static inTerminal(url: string, args: readonly string[], before = ":"): Cli {
     const quoted = (line: readonly string[]) =>
       line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");

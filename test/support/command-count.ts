@@ -20,9 +20,10 @@ interface InfoClient {
  * Counts the commands that a server receives, from all its clients, by the difference of two
  * `INFO commandstats`.
  *
- * Exact for what only clients can send: `evalsha`, `eval`, `subscribe`, `unsubscribe`, … For names that scripts
- * call too (`get`, `set`, `publish`, `time`, …) Redis adds the scripts' calls to the same number. A refused
- * command counts as sent, so an EVALSHA answered NOSCRIPT and the EVAL after it make two.
+ * Exact for what only clients can send: `evalsha`, `eval`, `subscribe`, `unsubscribe`, … For names
+ * that scripts call too (`get`, `set`, `publish`, `time`, …) Redis adds the scripts' calls to the
+ * same number. A refused command counts as sent, so an EVALSHA answered NOSCRIPT and the EVAL after
+ * it make two.
  */
 export async function countCommands(redis: InfoClient): Promise<CommandCount> {
   const before = await readCounts(redis);

@@ -10,8 +10,8 @@ const FOLDER = `${ROOT}node_modules/.cache/holdfast-programs`;
 const made = new Map<string, string>();
 
 /**
- * The path of a program of the tests, bundled to plain JavaScript: a process that has to compile its sources by itself
- * takes four times the CPU time until it runs, and the tests start hundreds.
+ * The path of a program of the tests, bundled to plain JavaScript: a process that has to compile
+ * its sources by itself takes four times the CPU time until it runs, and the tests start hundreds.
  *
  * @param program the file, or the text of a module whose imports are relative to the root of the repository
  */

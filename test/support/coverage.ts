@@ -22,8 +22,8 @@ interface PassedFunction {
 /** Rounds until everything that happens once has happened. */
 const WARM_UP = 300;
 /**
- * Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some measurements is the
- * work alone.
+ * Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some
+ * measurements is the work alone.
  */
 const MEASUREMENTS = 60;
 /** Made by V8 and by compilers: the initializers of a class's fields, esbuild's helpers. */
@@ -32,10 +32,12 @@ const GENERATED = /^(<|__)/;
 const EXCERPT = 50;
 
 /**
- * Counts the functions and files below `folder` that some work passes when it is warm, by V8's precise coverage.
+ * Counts the functions and files below `folder` that some work passes when it is warm, by V8's
+ * precise coverage.
  *
- * For a process that executes the sources file by file as they are, or compiled by tsc or tsx, and that does nothing
- * else: V8 optimizes no code there from then on. Vitest makes a function of each export, and calls it at each use.
+ * For a process that executes the sources file by file as they are, or compiled by tsc or tsx, and
+ * that does nothing else: V8 optimizes no code there from then on. Vitest makes a function of each
+ * export, and calls it at each use.
  *
  * @param folder where the executed files lie: a file URL that ends with a slash
  */

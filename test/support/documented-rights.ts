@@ -7,7 +7,8 @@ const page = readFileSync(new URL("../../docs/operating.md", import.meta.url), "
 const line = /^ACL SETUSER holdfast on .*$/m.exec(page)?.[0] ?? "";
 
 /**
- * The rules in the code of the list item that begins like this, up to `end`; `order:*`, its example, stands for the tests' names.
+ * The rules in the code of the list item that begins like this, up to `end`; `order:*`, its
+ * example, stands for the tests' names.
  */
 function item(begin: string, end?: string): string[] {
   const text = page.split("\n").find((one) => one.startsWith(`* ${begin}`));

@@ -13,7 +13,10 @@ interface DuetOptions {
   leaseTime?: number;
 }
 
-/** Two clients at one lock of a topology: one holds it, the other waits. What becomes of that in a failover is the test's. */
+/**
+ * Two clients at one lock of a topology: one holds it, the other waits. What becomes of that in a
+ * failover is the test's.
+ */
 export class Duet {
   readonly holder: Party;
   readonly waiter: Party;
@@ -52,7 +55,10 @@ export class Duet {
     return { held, waiting };
   }
 
-  /** After a failover: the holder gives back what it still has, and the waiter gets it. Returns the ms of both. */
+  /**
+   * After a failover: the holder gives back what it still has, and the waiter gets it. Returns the
+   * ms of both.
+   */
   async handOn(held: Lease, waiting: Promise<Lease>): Promise<{ unlocking: number; waited: number }> {
     expect(await this.lock.holder()).toContain(this.holder.locks.id);
     const [, unlocking] = await timed(held.unlock());

@@ -15,9 +15,10 @@ interface Sender {
 }
 
 /**
- * Has one command of a connection fail in its caller's eyes: "before" it is sent, so that Redis never sees it, or
- * "after" Redis has executed it. Unlike a fault of the proxy it leaves the connection alone, and ioredis does not try
- * again. Commands of connections that are duplicated from this one are not seen.
+ * Has one command of a connection fail in its caller's eyes: "before" it is sent, so that Redis
+ * never sees it, or "after" Redis has executed it. Unlike a fault of the proxy it leaves the
+ * connection alone, and ioredis does not try again. Commands of connections that are duplicated
+ * from this one are not seen.
  *
  * @example
  * const failed = failCommand(redis, "after", nth(2, named("incr")));

@@ -8,7 +8,8 @@ import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
 export type Manners = "idle" | "busy" | "silent";
 
 /**
- * A client that keeps a lock, as far as Redis and other clients can see, and says what a test wants it to say.
+ * A client that keeps a lock, as far as Redis and other clients can see, and says what a test wants
+ * it to say.
  */
 export class FakeKeeper {
   readonly id = `fake:1:${Math.random().toString(16).slice(2, 10).padEnd(16, "0")}`;

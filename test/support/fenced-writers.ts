@@ -10,7 +10,10 @@ export interface Target {
 
 export type WriterName = keyof typeof writers;
 
-/** Ways to write a value under a lock, each in its fenced and its careless form. They reject when they are refused. */
+/**
+ * Ways to write a value under a lock, each in its fenced and its careless form. They reject when
+ * they are refused.
+ */
 export const writers = {
   SET: async (redis: Redis, { name }: Target, value: string, _token: number) => {
     await redis.set(name, value);

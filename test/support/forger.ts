@@ -4,7 +4,10 @@ import { onTestFinished } from "vitest";
 /** All that the forger may do. */
 const RULES = ["resetkeys", "~other:*", "resetchannels", "&*", "-@all", "+publish", "+pubsub|channels"];
 
-/** A Redis user that may publish and list channels, and touches no key of a lock: what a neighbour on the same server can be. */
+/**
+ * A Redis user that may publish and list channels, and touches no key of a lock: what a neighbour
+ * on the same server can be.
+ */
 export class Forger {
   readonly #redis: Redis;
 
@@ -52,7 +55,10 @@ export class Forger {
   }
 }
 
-/** Ids as the holds of this client may have: its first fifty, by everything that can be known of them from outside. */
+/**
+ * Ids as the holds of this client may have: its first fifty, by everything that can be known of
+ * them from outside.
+ */
 export function guesses(clientId: string): string[] {
   return Array.from({ length: 50 }, (_, i) => [
     `${clientId}:${i + 1}`,

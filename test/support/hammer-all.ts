@@ -8,7 +8,10 @@ export interface HammerAllOptions {
   readonly tasks: number;
   readonly ms: number;
   readonly seed: number;
-  /** The locks of each acquisition, in the order in which they are named: "all", "reversed", or some at random. */
+  /**
+   * The locks of each acquisition, in the order in which they are named: "all", "reversed", or some
+   * at random.
+   */
   readonly choice: "all" | "reversed" | "random";
   /** What `witness` keys begin with. */
   readonly prefix: string;
@@ -31,7 +34,10 @@ export interface HammerAllReport {
 /** Longer than any turn takes; a deadlock takes for ever. */
 const PATIENCE = 20_000;
 
-/** Tasks that take overlapping sets of locks again and again, with a witness for each lock, and now and then give up. */
+/**
+ * Tasks that take overlapping sets of locks again and again, with a witness for each lock, and now
+ * and then give up.
+ */
 export async function hammerAll(
   redis: Redis,
   locks: LockClient,
@@ -79,7 +85,10 @@ export async function hammerAll(
   return report;
 }
 
-/** Inside of each lock: nobody else's mark, a larger token than the last one, and a count that only one writes. */
+/**
+ * Inside of each lock: nobody else's mark, a larger token than the last one, and a count that only
+ * one writes.
+ */
 async function visitAll(
   redis: Redis,
   lease: MultiLease,

@@ -27,8 +27,9 @@ export interface HammerReport {
 const PATIENCE = 60_000;
 
 /**
- * Many tasks take one lock again and again. Inside, each does what only a lock makes safe: it reads a number and
- * writes it back plus one, so that `counterKey` ends as the number of acquisitions of all processes.
+ * Many tasks take one lock again and again. Inside, each does what only a lock makes safe: it reads
+ * a number and writes it back plus one, so that `counterKey` ends as the number of acquisitions of
+ * all processes.
  */
 export async function hammer(redis: Redis, lock: Lock, options: HammerOptions): Promise<HammerReport> {
   const report: HammerReport = { acquisitions: 0, overlaps: 0, lost: 0, tokens: [], waits: [] };

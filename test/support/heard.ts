@@ -7,8 +7,8 @@ import { until } from "./until.ts";
 const BY_MESSAGE = 350;
 
 /**
- * Has `waiter` wait for `holder` again and again, until it gets the lock by a message. Returns the ms from each unlock to
- * the next lease.
+ * Has `waiter` wait for `holder` again and again, until it gets the lock by a message. Returns the
+ * ms from each unlock to the next lease.
  */
 export async function turnsUntilHeard(holder: Party, waiter: Party, name: string): Promise<number[]> {
   const lock = new Onlooker(holder.redis, name);

@@ -11,7 +11,10 @@ import { LINGERING } from "./stays.ts";
 export const keepAlways = () =>
   vi.spyOn(LingerPolicy.prototype, "keeps").mockImplementation((name) => name.startsWith("rw:"));
 
-/** A stage whose `near` keeps what its readers share, wherever that can be. The read-write lock of a test has the name of its lock. */
+/**
+ * A stage whose `near` keeps what its readers share, wherever that can be. The read-write lock of a
+ * test has the name of its lock.
+ */
 export class KeptReadsStage extends Stage {
   readonly keeps = keepAlways();
 

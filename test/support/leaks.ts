@@ -48,7 +48,10 @@ export async function connectionIds(
   return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
 }
 
-/** The keys that match a glob pattern and would stay for ever, in order. The client must have no `keyPrefix`. */
+/**
+ * The keys that match a glob pattern and would stay for ever, in order. The client must have no
+ * `keyPrefix`.
+ */
 export async function keysWithoutTtl(redis: Pick<Redis, "scan" | "pttl">, pattern = "*"): Promise<string[]> {
   const found = new Set<string>(); // SCAN may name a key twice
   let cursor = "0";

@@ -9,8 +9,8 @@ const BUSY =
 const MARK = Symbol.for("holdfast.machine-first");
 
 /**
- * Says in a line what the machine can do before the tests load it, and again after tests have failed: a reader of the
- * failures should know whether the machine may be the cause.
+ * Says in a line what the machine can do before the tests load it, and again after tests have
+ * failed: a reader of the failures should know whether the machine may be the cause.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const ours = globalThis as { [MARK]?: true };

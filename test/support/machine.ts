@@ -5,7 +5,10 @@ import { Worker } from "node:worker_threads";
 /** What this machine can do for a process at a moment. */
 export interface Machine {
   readonly cores: number;
-  /** Of the time of all cores, how much a process gets that wants all of it: 1 on a machine that has nothing else to do. */
+  /**
+   * Of the time of all cores, how much a process gets that wants all of it: 1 on a machine that has
+   * nothing else to do.
+   */
   readonly share: number;
   /** How late the latest of some timers came, in ms. */
   readonly late: number;
@@ -19,7 +22,10 @@ const TICK = 5;
 /** More threads than this measure nothing better, and take long to start. */
 const MOST_THREADS = 16;
 
-/** Below that share, or with timers as late as that, tests that wait for a time have failed for the machine alone. */
+/**
+ * Below that share, or with timers as late as that, tests that wait for a time have failed for the
+ * machine alone.
+ */
 const LEAST_SHARE = 0.7;
 const LATEST = 100;
 
@@ -40,7 +46,10 @@ async function latestTimer(): Promise<number> {
   return late;
 }
 
-/** A thread on each core computes for a while: on a machine that others use too they get less CPU time than time goes by. */
+/**
+ * A thread on each core computes for a while: on a machine that others use too they get less CPU
+ * time than time goes by.
+ */
 async function shareOf(cores: number): Promise<number> {
   const threads = Math.min(cores, MOST_THREADS);
   // Each says when it runs, spins when it is told to, and says when it is done.

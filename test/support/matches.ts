@@ -1,4 +1,7 @@
-/** Says whether a command is meant: `command[0]` is its name in lower case, the rest its arguments (latin1). */
+/**
+ * Says whether a command is meant: `command[0]` is its name in lower case, the rest its arguments
+ * (latin1).
+ */
 export type Match = (command: string[]) => boolean;
 
 /** Matches commands by name: `proxy.dropReply(named("eval", "evalsha"))`. */

@@ -7,8 +7,8 @@ import { Onlooker } from "./onlooker.ts";
 import { present } from "./present.ts";
 
 /**
- * What the tests of several locks need: a server of their own, which counts commands and shows what is left, and two
- * clients. Registers its hooks when it is made.
+ * What the tests of several locks need: a server of their own, which counts commands and shows what
+ * is left, and two clients. Registers its hooks when it is made.
  *
  * @example
  * const several = new MultiLocks();

@@ -3,7 +3,10 @@ import { codes } from "../../src/redis/codes.generated.ts";
 import { Keys, type LockKeys } from "../../src/redis/keys.ts";
 import { until } from "./until.ts";
 
-/** A lock as somebody sees it in Redis who neither holds it nor waits for it. Asks with plain commands only. */
+/**
+ * A lock as somebody sees it in Redis who neither holds it nor waits for it. Asks with plain
+ * commands only.
+ */
 export class Onlooker {
   readonly name: string;
   readonly keys: LockKeys;

@@ -6,7 +6,10 @@ import { trackUnhandled } from "./leaks.ts";
 import { present } from "./present.ts";
 import { addUser, type User } from "./servers/users.ts";
 
-/** A server for the tests of one file, whose users and settings they may change, and the parties that they let in. */
+/**
+ * A server for the tests of one file, whose users and settings they may change, and the parties
+ * that they let in.
+ */
 export class OwnServer {
   readonly parties = new Parties();
   #server: LocalServer | undefined;

@@ -1,12 +1,13 @@
 /**
- * A program that measures what a common call passes in src when it is warm, and prints it as JSON, or as a list for
- * people:
+ * A program that measures what a common call passes in src when it is warm, and prints it as JSON,
+ * or as a list for people:
  *
  *     node --import tsx test/support/passage-process.ts free|contended [--list] [--library <file URL>]
  *
- * free: `locks.lock(name).tryLock(1_000)` and `unlock()`. contended: `locks.lock(name).lock()`, which parks because
- * another process holds the lock, is granted it by a message, and `unlock()`. `--library` is another commit's compiled
- * index.js. With the URL of a Redis instead of a call it is that other process.
+ * free: `locks.lock(name).tryLock(1_000)` and `unlock()`. contended: `locks.lock(name).lock()`,
+ * which parks because another process holds the lock, is granted it by a message, and `unlock()`.
+ * `--library` is another commit's compiled index.js. With the URL of a Redis instead of a call it
+ * is that other process.
  */
 import { fork } from "node:child_process";
 import { randomUUID } from "node:crypto";

@@ -13,8 +13,8 @@ import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 
 /**
- * What locks are made by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a
- * read-write lock.
+ * What locks are made by; `permit`: one permit of a semaphore that has one; `readLock`,
+ * `writeLock`: the two locks of a read-write lock.
  */
 export type Maker =
   | "lock"
@@ -26,7 +26,10 @@ export type Maker =
   | "readLock"
   | "writeLock";
 
-/** The lock with this name, of whatever kind; not every kind has every option. Leases of a `redissonLock`, a `spinLock` and a `permit` have no token. */
+/**
+ * The lock with this name, of whatever kind; not every kind has every option. Leases of a
+ * `redissonLock`, a `spinLock` and a `permit` have no token.
+ */
 export function lockOf(
   locks: LockClient,
   kind: Maker,
@@ -51,7 +54,10 @@ function unfencedOf(
   return kind === "fairLock" ? locks.fairLock(name, options) : locks.lock(name, options);
 }
 
-/** Of what readers share: the write lock, which they exclude, but for what looks at them and takes the lock from them. */
+/**
+ * Of what readers share: the write lock, which they exclude, but for what looks at them and takes
+ * the lock from them.
+ */
 export function opponentOf(locks: LockClient, name: string): Lock {
   const { read, write } = locks.readWriteLock(name);
   const LOOKS: readonly unknown[] = ["inspect", "isLocked", "forceUnlock"];

@@ -3,10 +3,16 @@ import { type Direction, Gate } from "./gate.ts";
 import { ReplyPairing } from "./reply-pairing.ts";
 import { decodeCommand, FrameReader } from "./resp.ts";
 
-/** A command whose bytes the network still has: kept back from Redis while its client went on without it, or a second copy. */
+/**
+ * A command whose bytes the network still has: kept back from Redis while its client went on
+ * without it, or a second copy.
+ */
 export interface HeldCommand {
   readonly command: string[];
-  /** Sends the bytes to Redis, on the old connection or on another one; resolves when Redis has answered them. */
+  /**
+   * Sends the bytes to Redis, on the old connection or on another one; resolves when Redis has
+   * answered them.
+   */
   deliver(): Promise<void>;
 }
 

@@ -24,9 +24,9 @@ export interface QuorumParty {
 const KEYS = new Keys("", false);
 
 /**
- * What faults of a quorum need: servers for one test file, and for each test a proxy before each of them and a lock's
- * name. Registers its hooks when it is made. After a test all servers run; no test may leave an unhandled rejection, a
- * process warning, or its lock behind.
+ * What faults of a quorum need: servers for one test file, and for each test a proxy before each of
+ * them and a lock's name. Registers its hooks when it is made. After a test all servers run; no
+ * test may leave an unhandled rejection, a process warning, or its lock behind.
  *
  * @example
  * const stage = new QuorumStage(3);
@@ -95,7 +95,10 @@ export class QuorumStage {
     return present(this.#admins[node - 1]);
   }
 
-  /** A further client, closed after the test. Fresh servers are young: they vote at once, unless told otherwise. */
+  /**
+   * A further client, closed after the test. Fresh servers are young: they vote at once, unless
+   * told otherwise.
+   */
   async join(
     client: QuorumClientOptions = {},
     way: "straight" | "proxies" = "straight",
@@ -135,13 +138,19 @@ export class QuorumStage {
     return counts.every((count) => count === 1);
   }
 
-  /** Ends a hold of the present test's lock at this node alone, as a release that reaches one node after the other does. */
+  /**
+   * Ends a hold of the present test's lock at this node alone, as a release that reaches one node
+   * after the other does.
+   */
   async releaseAt(node: number, hold: string, { token }: Lease): Promise<void> {
     const keys = [this.key(), this.clock];
     await this.admin(node).eval(quorumLua.release.lua, keys.length, ...keys, hold, this.#free, `${token}`);
   }
 
-  /** Takes the node away from this client, which must be behind the proxies; resolves when the client knows. */
+  /**
+   * Takes the node away from this client, which must be behind the proxies; resolves when the
+   * client knows.
+   */
   async cutOff(node: number, { nodes }: QuorumParty): Promise<void> {
     this.proxy(node).refuse(true);
     this.proxy(node).cut();

@@ -26,8 +26,9 @@ const say = (line: string) => void process.stderr.write(`${line}\n`);
  * One Redis for all tests that do not break theirs: its address reaches them as `process.env.TEST_REDIS_URL`.
  * `TEST_REDIS=container` has it run in a container, whatever else there is.
  *
- * It knows all scripts, and no test has it forget them: a command whose script is unknown is sent twice, and comes behind one
- * that another file's test has made known in between. What that does to an order of callers is no matter of most tests.
+ * It knows all scripts, and no test has it forget them: a command whose script is unknown is sent
+ * twice, and comes behind one that another file's test has made known in between. What that does to
+ * an order of callers is no matter of most tests.
  */
 export async function setup(): Promise<() => Promise<void>> {
   const redis = await mainRedis();

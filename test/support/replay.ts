@@ -1,7 +1,10 @@
 import { connect } from "node:net";
 import { FrameReader } from "./resp.ts";
 
-/** Sends the bytes of a command to a server on a connection of their own. Resolves when Redis has answered, whatever it says. */
+/**
+ * Sends the bytes of a command to a server on a connection of their own. Resolves when Redis has
+ * answered, whatever it says.
+ */
 export function replay(target: { host: string; port: number }, frame: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ ...target, noDelay: true });

@@ -1,6 +1,9 @@
 import { onTestFinished, vi } from "vitest";
 
-/** A script on its way: a command as ioredis has it. `args`: hash or text, the number of keys, keys and arguments. */
+/**
+ * A script on its way: a command as ioredis has it. `args`: hash or text, the number of keys, keys
+ * and arguments.
+ */
 export interface SentScript {
   readonly name: string;
   readonly args: readonly unknown[];
@@ -14,8 +17,8 @@ interface Sender {
 }
 
 /**
- * Until the test ends, what a connection is given to send as a script goes through `see`, which calls `send` for it. A test
- * that runs beside others says by `onFinished` which one it is.
+ * Until the test ends, what a connection is given to send as a script goes through `see`, which
+ * calls `send` for it. A test that runs beside others says by `onFinished` which one it is.
  */
 export function onScript(
   redis: Sender,
@@ -38,8 +41,9 @@ export function onScript(
 const held = new WeakSet<SentScript>();
 
 /**
- * The reply is told when what `until` returns is resolved. A script that the server does not know is sent twice, the second
- * time as text: it is one command with one reply, which `until` sees once.
+ * The reply is told when what `until` returns is resolved. A script that the server does not know
+ * is sent twice, the second time as text: it is one command with one reply, which `until` sees
+ * once.
  */
 export function holdReply(script: SentScript, until: (reply: unknown) => unknown): void {
   if (held.has(script)) return;

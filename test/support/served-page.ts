@@ -12,7 +12,10 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** Serves the page below "/locks", as an application would mount it; with `actions` everybody may do them, unless `options` says who may. */
+/**
+ * Serves the page below "/locks", as an application would mount it; with `actions` everybody may do
+ * them, unless `options` says who may.
+ */
 export async function servePage(redis: Redis, options: Partial<LockUIOptions> = {}): Promise<Served> {
   const locks = createLockClient(redis);
   const ui = createLockUI({ locks, redis, ...(options.actions && { authorize: () => true }), ...options });

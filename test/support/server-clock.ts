@@ -6,7 +6,10 @@ import { present } from "./present.ts";
 
 /** The wall clock of one server. What the server measures with its monotonic clock goes on as it is. */
 export interface ServerClock {
-  /** ms by which it is ahead of the machine's. Where its rate is another one, this may be wrong by some ms on a busy machine. */
+  /**
+   * ms by which it is ahead of the machine's. Where its rate is another one, this may be wrong by
+   * some ms on a busy machine.
+   */
   readonly ahead: number;
   /** Moves it, at once; negative ms move it back. */
   jump(ms: number): void;
@@ -45,7 +48,10 @@ export async function launchWithClock({
   return { server, clock: present(clock) };
 }
 
-/** Has a program that this process starts another wall clock, which is moved in the same way. @throws as `launchWithClock` */
+/**
+ * Has a program that this process starts another wall clock, which is moved in the same
+ * way. @throws as `launchWithClock`
+ */
 export async function clockForProcess(
   file: string,
 ): Promise<{ clock: ServerClock; env: Readonly<Record<string, string>> }> {
@@ -103,8 +109,9 @@ class FakeClock implements ServerClock {
 }
 
 /**
- * The allocator of Debian's Redis, jemalloc, asks for the time while libfaketime, to find the real clock, asks it for
- * memory: neither ever starts. This part of glibc brings its plain allocator, which asks nobody.
+ * The allocator of Debian's Redis, jemalloc, asks for the time while libfaketime, to find the real
+ * clock, asks it for memory: neither ever starts. This part of glibc brings its plain allocator,
+ * which asks nobody.
  */
 const MALLOC = "libc_malloc_debug.so.0";
 

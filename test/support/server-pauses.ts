@@ -1,12 +1,16 @@
 import type { Redis } from "ioredis";
 import { serverIs } from "./server-version.ts";
 
-/** Arguments for a server that `sleep()` is to work on. Redis before 7.0 does not know them, and needs none. */
+/**
+ * Arguments for a server that `sleep()` is to work on. Redis before 7.0 does not know them, and
+ * needs none.
+ */
 export const ALLOW_DEBUG = serverIs("7.0") ? ["--enable-debug-command", "local"] : [];
 
 /**
- * Has a server answer nobody for so many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts that may write count as
- * writes. Keys do not expire meanwhile. The promise resolves when the pause has begun.
+ * Has a server answer nobody for so many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts that
+ * may write count as writes. Keys do not expire meanwhile. The promise resolves when the pause has
+ * begun.
  *
  * @example
  * await pauseClients(admin, 500);
@@ -22,8 +26,8 @@ export async function unpauseClients(admin: Redis): Promise<void> {
 }
 
 /**
- * Has a server do nothing at all for so many ms (DEBUG SLEEP), as a slow command of somebody else does: it neither
- * reads nor expires. Needs a server that was launched with {@link ALLOW_DEBUG}.
+ * Has a server do nothing at all for so many ms (DEBUG SLEEP), as a slow command of somebody else
+ * does: it neither reads nor expires. Needs a server that was launched with {@link ALLOW_DEBUG}.
  *
  * @example
  * const server = await launchServer({ args: ALLOW_DEBUG });

@@ -5,5 +5,8 @@ const command = serverCommand();
 /** Where none is on the PATH, only the main server runs, in a container: a new one. */
 const version = command === null ? [Number.POSITIVE_INFINITY] : versionOf(command);
 
-/** Has the server program that the tests launch at least this version, such as "7.0"? Tests of what it lacks are skipped. */
+/**
+ * Has the server program that the tests launch at least this version, such as "7.0"? Tests of what
+ * it lacks are skipped.
+ */
 export const serverIs = (least: string): boolean => isAtLeast(version, least);

@@ -28,9 +28,9 @@ interface StageOptions {
 }
 
 /**
- * What a fault needs: a server for one test file, and for each test a fresh proxy, a client whose commands pass it
- * (`near`), one that goes straight (`far`), and a lock's name. Registers its hooks when it is made; no test may leave an
- * unhandled rejection or a process warning behind.
+ * What a fault needs: a server for one test file, and for each test a fresh proxy, a client whose
+ * commands pass it (`near`), one that goes straight (`far`), and a lock's name. Registers its hooks
+ * when it is made; no test may leave an unhandled rejection or a process warning behind.
  *
  * @example
  * const stage = new Stage();
@@ -111,7 +111,10 @@ export class Stage {
     if ((await left) !== "enough") throw new Error("Expected that it waits until it gives up");
   }
 
-  /** `near` holds the lock of the present test; `far` waits for it, and behind that another caller of `near`. */
+  /**
+   * `near` holds the lock of the present test; `far` waits for it, and behind that another caller
+   * of `near`.
+   */
   async contended(): Promise<{ held: Lease; others: Promise<Lease>; own: Promise<Lease> }> {
     await this.warm(this.near);
     const [near, far] = [this.near, this.far].map(({ locks }) => locks.lock(this.lock.name)) as [Lock, Lock];
@@ -127,7 +130,10 @@ export class Stage {
   }
 }
 
-/** The scripts that acquire, by how they do. The first of a connection is another one, with the same arguments. */
+/**
+ * The scripts that acquire, by how they do. The first of a connection is another one, with the same
+ * arguments.
+ */
 const ACQUIRING = {
   try: ["acquire", "firstAcquire"],
   queue: ["acquire", "firstAcquire"],
@@ -140,8 +146,8 @@ const SCRIPTS = { ...handoffLua, ...connectionLua };
 const ENTRY = /^[01] \d+ \d+ $/;
 
 /**
- * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode, and "renew" any renewal. Servers of a
- * stage know all scripts: none is sent whole.
+ * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one
+ * in this mode, and "renew" any renewal. Servers of a stage know all scripts: none is sent whole.
  */
 export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING): Match {
   const attempts = mode ? ACQUIRING[mode] : [...ACQUIRING.try, ...ACQUIRING.again];
@@ -149,7 +155,8 @@ export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING
   const scripts = meant.map((key) => SCRIPTS[key]);
   const variants = scripts.flatMap((one) => [one, sharded(one)]);
   const shas = variants.map(({ sha }) => sha);
-  // Only of scripts that are always sent as text: others are sent so when the server does not know them, and then once more.
+  // Only of scripts that are always sent as text: others are sent so when the server does not know
+  // them, and then once more.
   const texts = script === "releaseStays" ? variants.map(({ lua }) => lua) : [];
   return (command) =>
     (command[0] === "evalsha" ? shas : texts).includes(`${command[1]}`) &&

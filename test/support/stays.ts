@@ -3,7 +3,10 @@ import type { Redis } from "ioredis";
 import type { LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
 
-/** ms: a turn begins without a question only within so much of the sending of the last command that was answered "yours". */
+/**
+ * ms: a turn begins without a question only within so much of the sending of the last command that
+ * was answered "yours".
+ */
 export const STAY_FRESH = 100;
 /** ms that a lock may live in Redis while nobody is inside of it. */
 export const STAY_WINDOW = 3_000;
@@ -16,7 +19,8 @@ const TRIES = 2_000;
 export const PAYS = 4;
 
 /**
- * Takes a lock and gives it back until its client keeps it although nobody is inside, and then so often again.
+ * Takes a lock and gives it back until its client keeps it although nobody is inside, and then so
+ * often again.
  */
 export async function keep(
   { redis, locks }: { redis: Redis; locks: LockClient },

@@ -11,7 +11,10 @@ const TICK = 1;
 const STOPPED = 500;
 const SOON = 100;
 
-/** Notices that this process was stopped (SIGSTOP, a suspend, a blocked loop) and what its lease said then. */
+/**
+ * Notices that this process was stopped (SIGSTOP, a suspend, a blocked loop) and what its lease
+ * said then.
+ */
 export class StopWatch {
   #report: StopReport | null = null;
 

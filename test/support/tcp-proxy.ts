@@ -79,7 +79,10 @@ export class TcpProxy {
     return new Promise((happened) => this.#faults.push({ kind: "hold command", match, happened }));
   }
 
-  /** The command passes, and is answered, as if nothing were wrong; `deliver()` sends a second copy of it on another connection. */
+  /**
+   * The command passes, and is answered, as if nothing were wrong; `deliver()` sends a second copy
+   * of it on another connection.
+   */
   copyCommand(match: Match): Promise<HeldCommand> {
     return new Promise((happened) => this.#faults.push({ kind: "copy command", match, happened }));
   }
@@ -100,8 +103,9 @@ export class TcpProxy {
   }
 
   /**
-   * Parts the subscribers from Redis while commands pass, or commands while messages pass; later connections too.
-   * What a client sends to set up a connection passes, or there would be no later subscriber.
+   * Parts the subscribers from Redis while commands pass, or commands while messages pass; later
+   * connections too. What a client sends to set up a connection passes, or there would be no later
+   * subscriber.
    *
    * @example
    * proxy.partition("subscribers");
@@ -132,8 +136,9 @@ export class TcpProxy {
   }
 
   /**
-   * Closes connections, as clients see it, but keeps what clients have sent on them and Redis has not got: freeze
-   * them first. `deliver()` sends it, late, and resolves with the number of connections when Redis has answered all.
+   * Closes connections, as clients see it, but keeps what clients have sent on them and Redis has
+   * not got: freeze them first. `deliver()` sends it, late, and resolves with the number of
+   * connections when Redis has answered all.
    *
    * @example
    * proxy.freeze("commands");

@@ -12,8 +12,8 @@ export interface UntilOptions {
 }
 
 /**
- * Asks every 5 ms until the answer is truthy, and resolves with it. Rejects with what the condition throws, or
- * when the time is over, even if the condition itself hangs.
+ * Asks every 5 ms until the answer is truthy, and resolves with it. Rejects with what the condition
+ * throws, or when the time is over, even if the condition itself hangs.
  *
  * @example await until(() => redis.exists(key), { what: "the lock to be taken" });
  */

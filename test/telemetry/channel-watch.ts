@@ -15,7 +15,10 @@ export function watchPoint(name: string, client: string): ChannelMessage[] {
   return heard;
 }
 
-/** Collects what a tracing channel tells of a client, as `start order:42`, and the messages of those that have ended. */
+/**
+ * Collects what a tracing channel tells of a client, as `start order:42`, and the messages of those
+ * that have ended.
+ */
 export function watchTrace(
   name: string,
   client: string,

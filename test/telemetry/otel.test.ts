@@ -177,7 +177,8 @@ describe("traces", () => {
       spans
         .filter((span) => span.name === "lock acquire")
         .map(({ links }) => links.map(({ context: { spanId }, attributes }) => [spanId, attributes]));
-    // Again where the machine was so slow that what was known of the lock had become old: then Redis hands it over.
+    // Again where the machine was so slow that what was known of the lock had become old: then
+    // Redis hands it over.
     await until(async () => {
       const first = await lock.lock();
       const calls = [lock.lock(), lock.lock()];

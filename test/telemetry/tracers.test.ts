@@ -21,7 +21,8 @@ describe.each([
 ] as const)("ioredis %s", (_, connect) => {
   const redis = connect();
   const locks = createLockClient(redis);
-  // Connected, and the scripts are known to the server: what waits in the offline queue is given to ioredis twice.
+  // Connected, and the scripts are known to the server: what waits in the offline queue is given to
+  // ioredis twice.
   beforeAll(() => spinLock(locks, freshName()).withLock(() => {}));
   afterAll(async () => {
     await locks.close();

@@ -14,8 +14,8 @@ import { runs, timed } from "../support/stage.ts";
 import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// The primary of a lock's slot is replaced, or says CLUSTERDOWN, while the lock is held and waited for. (Slots that move:
-// migration.faults.test.ts.)
+// The primary of a lock's slot is replaced, or says CLUSTERDOWN, while the lock is held and waited
+// for. (Slots that move: migration.faults.test.ts.)
 
 staysQuiet();
 let cluster: RedisCluster;
@@ -190,7 +190,8 @@ describe("ioredis sends again, 100 ms later and behind what was sent since", () 
         const unlocked = (await first).unlock().catch((error: unknown) => error);
         const second = await mine.lock(); // it may overtake the copy
         await dropped;
-        // Overtaken, the copy cannot tell what has become of the first hold: that is said, and nothing is done.
+        // Overtaken, the copy cannot tell what has become of the first hold: that is said, and
+        // nothing is done.
         const outcome = await unlocked;
         if (outcome !== undefined) expect(outcome).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
         expect([second.held, (await mine.inspect()).token]).toEqual([true, second.token]);

@@ -12,10 +12,13 @@ import { EXCUSES, excuseOf, KINDS } from "../contract/kinds.ts";
 import { topologies } from "../support/servers/kinds.ts";
 import { quorums } from "../support/servers/quorums.ts";
 
-// Every lock kind keeps its contract on every topology, or somebody wrote down why not. What runs is what vitest lists;
-// which kinds there are is what the public client has.
+// Every lock kind keeps its contract on every topology, or somebody wrote down why not. What runs
+// is what vitest lists; which kinds there are is what the public client has.
 
-/** What makes locks: methods of a client, functions beside it; the lock of several masters, and that of a client which keeps its locks. */
+/**
+ * What makes locks: methods of a client, functions beside it; the lock of several masters, and that
+ * of a client which keeps its locks.
+ */
 const beside = Object.keys({ ...redisson, ...spin });
 const kinds = [
   ...beside,

@@ -8,7 +8,8 @@ import { topologies } from "../support/servers/kinds.ts";
 import type { Topology } from "../support/servers/topology.ts";
 import { isWanted } from "../support/servers/wanted.ts";
 
-// Fenced writes wherever Redis runs: the fence lies in the slot of its resource, whatever braces the names have.
+// Fenced writes wherever Redis runs: the fence lies in the slot of its resource, whatever braces
+// the names have.
 
 describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
   let topology: Topology;

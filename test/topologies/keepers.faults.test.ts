@@ -10,7 +10,8 @@ import { timed } from "../support/stage.ts";
 import { keep, LINGERING } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 
-// A process keeps a lock although nobody is inside, and the server that has its key is replaced, or the key moves.
+// A process keeps a lock although nobody is inside, and the server that has its key is replaced, or
+// the key moves.
 
 staysQuiet();
 
@@ -30,7 +31,10 @@ async function keeps(parties: Parties, connect: () => Connection, isCluster: boo
   return { keeper, other, lock };
 }
 
-/** The other one gets the lock, and while it has that, the keeper does not believe that it has it; ms that it waited. */
+/**
+ * The other one gets the lock, and while it has that, the keeper does not believe that it has it;
+ * ms that it waited.
+ */
 async function expectHandOver({ keeper, other, lock }: Stage): Promise<number> {
   const asked = performance.now();
   const lease = await until(() =>

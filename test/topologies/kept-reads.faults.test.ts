@@ -11,7 +11,8 @@ import { timed, timedAwake } from "../support/stage.ts";
 import { LINGERING, STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 
-// Readers have left, and their process keeps what they shared: in a Cluster, and where the server that has its key is replaced.
+// Readers have left, and their process keeps what they shared: in a Cluster, and where the server
+// that has its key is replaced.
 
 staysQuiet();
 keepAlways();
@@ -52,8 +53,9 @@ async function keep({ keeper, read }: Scene): Promise<void> {
 }
 
 /**
- * The server is replaced while nobody is inside. From then on a reader comes again and again, until a writer has been inside:
- * never beside it. Returns how many ms the writer was locked out once Redis could be reached.
+ * The server is replaced while nobody is inside. From then on a reader comes again and again, until
+ * a writer has been inside: never beside it. Returns how many ms the writer was locked out once
+ * Redis could be reached.
  */
 async function replaced(
   { other, key, read, write }: Scene,

@@ -10,8 +10,9 @@ import { throughProxies } from "../support/servers/through-proxies.ts";
 import { timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// The slot of a lock moves to another primary, step by step, while the lock is held and waited for. Between the steps
-// some of its keys are here and some are there: scripts that name several are answered TRYAGAIN, those with one are not.
+// The slot of a lock moves to another primary, step by step, while the lock is held and waited for.
+// Between the steps some of its keys are here and some are there: scripts that name several are
+// answered TRYAGAIN, those with one are not.
 
 const LEASE = 3_000;
 staysQuiet();

@@ -33,7 +33,10 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
   };
   const slotOf = (name: string): Promise<number> => cluster.slotOf(`holdfast:{${name}}`);
 
-  /** Somebody holds it, three others wait; `disturb` happens; then it is released. How many were inside at a time? */
+  /**
+   * Somebody holds it, three others wait; `disturb` happens; then it is released. How many were
+   * inside at a time?
+   */
   async function crowd(
     name: string,
     disturb: () => Promise<unknown>,
@@ -55,7 +58,8 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
       ),
     );
     await until(async () => (await holder.lock(name).inspect()).waiters?.length === 3);
-    // A waiter that is subscribed at what has become a replica is not counted there, and skipped: it must hear of no grant.
+    // A waiter that is subscribed at what has become a replica is not counted there, and skipped:
+    // it must hear of no grant.
     const admin = await cluster.adminOf(`holdfast:{${name}}`);
     const entries = await admin.zrange(`holdfast:{${name}}:queue`, 0, "-1");
     expect(entries.filter((entry) => !/^1 \d+ \d+ \S+$/.test(entry))).toEqual([]);
@@ -90,7 +94,8 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
       const asked = performance.now();
       await held?.unlock();
       await (await next)?.unlock();
-      expect(performance.now() - asked).toBeLessThan(350); // the next look would come after 1.1 s at the earliest
+      // the next look would come after 1.1 s at the earliest
+      expect(performance.now() - asked).toBeLessThan(350);
       if (i === 0) await move();
     }
   });

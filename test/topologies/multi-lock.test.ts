@@ -7,8 +7,8 @@ import { onScript } from "../support/scripts-sent.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { until } from "../support/until.ts";
 
-// In Cluster locks have slots of their own: a multi-lock takes them one after the other, in the same order as everybody.
-// Behind a prefix with a tag they share one, and are tried together.
+// In Cluster locks have slots of their own: a multi-lock takes them one after the other, in the
+// same order as everybody. Behind a prefix with a tag they share one, and are tried together.
 
 const parties = new Parties();
 const unhandled = trackUnhandled({ ignore: ["LOCK_SELF_WAIT"] });
@@ -101,7 +101,8 @@ describe("members in several slots", () => {
     await mine.redis.del(`holdfast:{${names[1]}}`);
     const deleted = performance.now();
     expect(await lossOf(lease.signal)).toBe("gone");
-    // By the renewal after a third of the lease, though members lived for 3 s while others were taken: at 2.4 s otherwise.
+    // By the renewal after a third of the lease, though members lived for 3 s while others were
+    // taken: at 2.4 s otherwise.
     expect(performance.now() - deleted).toBeLessThan(800);
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", lockName: names[1] });
     await free(names);

@@ -11,7 +11,8 @@ import { temporary } from "../support/cli.ts";
 import { Parties } from "../support/fixture.ts";
 import { Nginx } from "./nginx.ts";
 
-// The table of docs/security.md, "The page": each of its rows, over HTTP, through a real nginx where one stands in it.
+// The table of docs/security.md, "The page": each of its rows, over HTTP, through a real nginx
+// where one stands in it.
 
 const parties = new Parties();
 afterAll(parties.close);
@@ -102,7 +103,10 @@ function said(read: number, acted: number): string {
   return read !== 200 ? (acted === 200 ? "acts" : "refused") : acted === 200 ? "reads, acts" : "reads";
 }
 
-/** The page's own script, in a browser that goes this way; it opens the address with the word first, where there is one. */
+/**
+ * The page's own script, in a browser that goes this way; it opens the address with the word first,
+ * where there is one.
+ */
 async function browse(way: Way, kind: Kind, word = WORD): Promise<string> {
   const cookie = kind === "own" ? await cookieOf(way, word) : "";
   const read = await statusOf(ask(way, "/?part=state", { ...OWN, cookie }));

@@ -67,7 +67,8 @@ it("two callers that wait for each other: not at the first sight, then with all 
       { kind: "lock", name: second },
     ]);
     expect(waitedFor).toBeGreaterThan(200);
-    expect(holder.heldFor).toBeGreaterThanOrEqual(0); // since its token: other tests may have put the clock of tokens on
+    // since its token: other tests may have put the clock of tokens on
+    expect(holder.heldFor).toBeGreaterThanOrEqual(0);
   }
   // Notes alone show nothing: of these locks one is not shown as held.
   expect(await look(reader, eye.locks, [a])).toEqual([]);

@@ -4,7 +4,10 @@ import { LeaseLengths } from "../../src/tools/ui/lease-lengths.ts";
 // Redis has what is left of a lease, and not how long it is: what can be known of that, look by look.
 
 const S = 1_000;
-/** Looks at one hold: [when, held for, left], in s. Returns its length in s, as it is known after each look; null: it is not. */
+/**
+ * Looks at one hold: [when, held for, left], in s. Returns its length in s, as it is known after
+ * each look; null: it is not.
+ */
 function lengths(...looks: [at: number, held: number | null, left: number][]): (number | null)[] {
   const known = new LeaseLengths();
   return looks.map(([at, held, left]) => {

@@ -32,7 +32,10 @@ export class Nginx {
     return find() === null ? "nginx-light has no nginx" : null;
   }
 
-  /** `locations`: what stands in the only location of each of its servers. Resolves with their ports, in the same order. */
+  /**
+   * `locations`: what stands in the only location of each of its servers. Resolves with their
+   * ports, in the same order.
+   */
   static async start(locations: readonly string[]): Promise<{ nginx: Nginx; ports: number[] }> {
     const dir = mkdtempSync(join(tmpdir(), "holdfast-nginx-"));
     const ports: number[] = [];

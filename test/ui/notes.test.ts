@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Deadlocks } from "../../src/tools/ui/deadlocks.ts";
 
-// Notes of callers that wait, as the page reads them: any user of locks may write some, and Redis may be late with them.
+// Notes of callers that wait, as the page reads them: any user of locks may write some, and Redis
+// may be late with them.
 
 /** What the next question is answered with, when it is let go. */
 function reader() {

@@ -6,7 +6,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 
-// Entries of the observed stream that no `observe()` has written: any program with its few rights may write some.
+// Entries of the observed stream that no `observe()` has written: any program with its few rights
+// may write some.
 
 const own = new OwnServer();
 

@@ -20,7 +20,10 @@ async function as(rules: readonly string[]) {
 }
 const denied = async () => JSON.stringify(await own.admin.call("ACL", "LOG"));
 
-/** A page of this user, and what a view of it shows. `notes`: of the connection that reads the notes of callers. */
+/**
+ * A page of this user, and what a view of it shows. `notes`: of the connection that reads the notes
+ * of callers.
+ */
 async function page(rules: readonly string[], notes = rules) {
   const served = await servePage(await as(rules), { redis: await as(notes) });
   onTestFinished(() => served.stop());

@@ -9,7 +9,10 @@ import { passageOf } from "../support/passage.ts";
 
 // What docs/maintaining.md says of the layers. An exception that is not needed any more fails as well.
 
-/** The rooms of src, and the files that lie in src itself, from above to below: each entry may import those after it. */
+/**
+ * The rooms of src, and the files that lie in src itself, from above to below: each entry may
+ * import those after it.
+ */
 const LAYERS = [
   ["tools/cli"],
   ["tools/ui", "tools/testing", "tools/telemetry"],
@@ -27,17 +30,23 @@ const LAYERS = [
   ["api"],
   ["defaults", "util"],
 ];
-/** What a tool may import of src, beside files of tools: what users can import, what src/inside.ts names for it, and src/util. */
+/**
+ * What a tool may import of src, beside files of tools: what users can import, what src/inside.ts
+ * names for it, and src/util.
+ */
 const FOR_TOOLS = /^src\/((inside|index|redisson|spin|(quorum|fencing|optimistic)\/index)\.ts$|util\/)/;
-/** What one needs besides. `testing` puts a memory in the place of Redis: it builds a client on it, and answers its scripts. */
+/**
+ * What one needs besides. `testing` puts a memory in the place of Redis: it builds a client on it,
+ * and answers its scripts.
+ */
 const FURTHER: Record<string, string[]> = {
   "tools/testing": ["api", "client", "kinds", "redis"],
 };
 const UPWARD: string[] = [];
 const IN_CIRCLES: string[] = [];
 /**
- * A file has one class or one idea, however long that honestly is: nothing is cut, and no line is made longer, to please
- * this number. It only says when somebody should look.
+ * A file has one class or one idea, however long that honestly is: nothing is cut, and no line is
+ * made longer, to please this number. It only says when somebody should look.
  */
 const MOST_LINES = 500;
 const LONGER: string[] = ["src/engine/acquisition.ts"];
@@ -205,7 +214,10 @@ it(`no class of src extends more than ${MOST_ABOVE} others, one above the other`
   expect(deeper(folder)).toContain("src/engine/lease/watchdog.ts: Four");
 });
 
-/** What each file has of the global timers. Fakes of an application's tests would reach them, and its locks hang. */
+/**
+ * What each file has of the global timers. Fakes of an application's tests would reach them, and
+ * its locks hang.
+ */
 const globalTimers = (from: string): string[] =>
   [...readImports(from, "src").keys()]
     .filter((file) => file !== "src/util/real-timers.ts")

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkLanguage, pronouns } from "../../tools/check/docs/language.ts";
 
-// The check of the language, which `npm run check:docs` runs over all texts, this file included: so the word that it
-// refuses is written as % here.
+// The check of the language, which `npm run check:docs` runs over all texts, this file included: so
+// the word that it refuses is written as % here.
 
 const planted = (text: string): string => text.replaceAll("%", "who");
 

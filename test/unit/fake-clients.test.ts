@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Lease, Lock, LockBody, LockClient, LockOptions } from "../../src/index.ts";
 import type { QuorumClient } from "../../src/quorum/index.ts";
 
-// What the tests of an application write: a client of their own, without Redis. That it compiles is half of the test.
+// What the tests of an application write: a client of their own, without Redis. That it compiles is
+// half of the test.
 
 class FakeLease implements Lease {
   readonly name: string;

@@ -170,7 +170,7 @@ describe("the order of a line", () => {
 });
 
 describe("what a line counts", () => {
-  it("is who would wait, who has no answer, and which of them waits in the client", () => {
+  it("counts the callers that would wait, those without an answer, and all that wait in the client", () => {
     const [first] = come(true, 0, 100) as [Waiter];
     come(false, 100);
     expect([line.patient, line.unanswered, home.waiting]).toEqual([2, 2, 3]);

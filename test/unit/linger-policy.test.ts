@@ -5,13 +5,19 @@ import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 const middle = (low: number, high: number): number => (low + high) / 2;
 const policy = (most?: number): LingerPolicy => new LingerPolicy(most, middle);
 
-/** Kept and recalled without a use, by as many names as it takes for the client to expect nothing of a new one. */
+/**
+ * Kept and recalled without a use, by as many names as it takes for the client to expect nothing of
+ * a new one.
+ */
 function disappointed(one = policy()): LingerPolicy {
   for (let i = 0; i < 40; i++) one.ended(`of others ${i}`, "recalled", 0, 0);
   return one;
 }
 
-/** How many of so many calls, each for a name of its own, would keep it. Each is wanted by somebody else at once. */
+/**
+ * How many of so many calls, each for a name of its own, would keep it. Each is wanted by somebody
+ * else at once.
+ */
 function kept(one: LingerPolicy, calls: number): number {
   let count = 0;
   for (let i = 0; i < calls; i++) {

@@ -7,13 +7,14 @@ import { promisify } from "node:util";
 import { rolldown } from "rolldown";
 import { expect, it } from "vitest";
 
-// A client is part of a snapshot of the heap (`node --build-snapshot`), and several processes are started from it.
+// A client is part of a snapshot of the heap (`node --build-snapshot`), and several processes are
+// started from it.
 
 const run = promisify(execFile);
 
 /**
- * Makes a client, whose connection says what is sent, and tries to take a lock: what it draws ahead for later holds is drawn
- * by then. Each process that starts from it tries to take another one.
+ * Makes a client, whose connection says what is sent, and tries to take a lock: what it draws ahead
+ * for later holds is drawn by then. Each process that starts from it tries to take another one.
  */
 const program = `
 import { startupSnapshot } from "node:v8";

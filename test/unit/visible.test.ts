@@ -3,7 +3,8 @@ import { expect, it } from "vitest";
 import { harmless, readVisible, visible } from "../../src/util/visible.ts";
 import { HOSTILE, LONE, UNPRINTABLE } from "../support/hostile-texts.ts";
 
-// How texts of other people are printed: by the command line, by messages, by the page, and as names of time series.
+// How texts of other people are printed: by the command line, by messages, by the page, and as
+// names of time series.
 
 const ALL = [...HOSTILE, ...LONE];
 

@@ -1,4 +1,5 @@
-// The locks of a hundred articles: take it by one command, ask again after a pause while somebody else has it.
+// The locks of a hundred articles: take it by one command, ask again after a pause while somebody
+// else has it.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
@@ -37,8 +38,9 @@ if redis.call("HINCRBY", KEYS[1], ARGV[1], -1) > 0 then return 0 end
 return redis.call("DEL", KEYS[1])`);
 
 /**
- * A hash of the owner and its number of entries: Redisson's layout without its channel. It is asked for again after about 1,
- * 2, 4 … 128 ms: half to one and a half of it, since with equal pauses all callers ask at the same moment.
+ * A hash of the owner and its number of entries: Redisson's layout without its channel. It is asked
+ * for again after about 1, 2, 4 … 128 ms: half to one and a half of it, since with equal pauses all
+ * callers ask at the same moment.
  */
 export const reentrant: SpinLock = {
   take: async (redis, name, owner, lease) => (await enter(redis, name, owner, lease)) === null,
@@ -47,8 +49,8 @@ export const reentrant: SpinLock = {
 };
 
 /**
- * Spins for up to `wait` ms. An owner is one acquisition: callers of one process exclude each other. Nothing renews the
- * lease.
+ * Spins for up to `wait` ms. An owner is one acquisition: callers of one process exclude each
+ * other. Nothing renews the lease.
  *
  * @returns the release; null when the lock was not free in that time
  */

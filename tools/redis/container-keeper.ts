@@ -1,9 +1,12 @@
-// A process that keeps a Redis in a container for the one that forked it, and removes the container when that one
-// disconnects or is gone, however it ended. It has testcontainers to itself, which takes half a second to load and
-// listens to the signals of its process. See container.ts.
+// A process that keeps a Redis in a container for the one that forked it, and removes the container
+// when that one disconnects or is gone, however it ended. It has testcontainers to itself, which
+// takes half a second to load and listens to the signals of its process. See container.ts.
 import { GenericContainer, getContainerRuntimeClient, Wait } from "testcontainers";
 
-/** What the keeper shall do, as JSON in its first argument. Without an image it only asks whether Docker answers. */
+/**
+ * What the keeper shall do, as JSON in its first argument. Without an image it only asks whether
+ * Docker answers.
+ */
 export interface Order {
   image?: string;
   /** More arguments for the server; later ones win over ours. */
@@ -30,7 +33,10 @@ class Published extends GenericContainer {
     this.#address = address;
   }
 
-  /** A server without a password is for this machine only; testcontainers would offer it to the whole network. */
+  /**
+   * A server without a password is for this machine only; testcontainers would offer it to the
+   * whole network.
+   */
   protected override async beforeContainerCreated(): Promise<void> {
     this.hostConfig.PortBindings = { [`${PORT}/tcp`]: [{ HostIp: this.#address, HostPort: "0" }] };
   }

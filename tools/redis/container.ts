@@ -17,8 +17,9 @@ export async function whyNoContainer(): Promise<string | null> {
 }
 
 /**
- * A Redis in a container, without persistence, published on the loopback interface unless Docker runs elsewhere. The
- * image is pulled when Docker lacks it. The container goes with `stop()`, or with this process, however it ends.
+ * A Redis in a container, without persistence, published on the loopback interface unless Docker
+ * runs elsewhere. The image is pulled when Docker lacks it. The container goes with `stop()`, or
+ * with this process, however it ends.
  *
  * @param options.args more arguments for the server; later ones win over ours
  * @param options.say told in one line before the container starts, since the image may have to be pulled
@@ -40,7 +41,10 @@ export function redisInContainer(options: {
   });
 }
 
-/** Detached, since a Ctrl-C at the terminal is meant for us; the keeper sees us go and removes the container. */
+/**
+ * Detached, since a Ctrl-C at the terminal is meant for us; the keeper sees us go and removes the
+ * container.
+ */
 function forkKeeper(order: Order): ChildProcess {
   // TypeScript here, JavaScript where this was compiled.
   const kind = extname(import.meta.url);

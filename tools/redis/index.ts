@@ -11,10 +11,11 @@ export { serverCommand };
 /**
  * A Redis for the demo, the tests and the benchmarks, by the first way that works:
  *
- * 1. the environment variable `REDIS_URL`: that server is used as it is; `stop()` does nothing and `args` do not apply;
+ * 1. the environment variable `REDIS_URL`: that server is used as it is; `stop()` does nothing and
+ *    `args` do not apply;
  * 2. a `redis-server` or `valkey-server` on the PATH, launched as in {@link launchServer};
- * 3. a container, if a Docker answers, as in {@link redisInContainer}; `TEST_REDIS_IMAGE` names another image than
- *    redis:7-alpine;
+ * 3. a container, if a Docker answers, as in {@link redisInContainer}; `TEST_REDIS_IMAGE` names
+ *    another image than redis:7-alpine;
  * 4. on Debian or Ubuntu, as root, the package redis-server through apt-get, without starting its service.
  *
  * `HOLDFAST_NO_INSTALL=1` turns off the last two, which fetch what is not on this machine.

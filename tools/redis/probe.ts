@@ -5,7 +5,10 @@ import { connect as connectTls } from "node:tls";
 /** The bus of a cluster node listens 10 000 above its port, and ports end at 65 535. */
 const HIGHEST_PORT = 55_535;
 
-/** A loopback port that was free a moment ago. Somebody may take it before its user does: be ready to ask again. */
+/**
+ * A loopback port that was free a moment ago. Somebody may take it before its user does: be ready
+ * to ask again.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer().listen(0, "127.0.0.1");
@@ -17,9 +20,9 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Does the Redis of this process id answer on this loopback port? PING says that somebody serves; INFO says who:
- * another process may have been quicker to take the port. A server with a password answers neither, but NOAUTH;
- * and QUIT spares the waiting for more when a stranger has answered.
+ * Does the Redis of this process id answer on this loopback port? PING says that somebody serves;
+ * INFO says who: another process may have been quicker to take the port. A server with a password
+ * answers neither, but NOAUTH; and QUIT spares the waiting for more when a stranger has answered.
  * Never rejects; gives up after a second.
  *
  * @param ca the authority that vouches for the server, if it speaks TLS

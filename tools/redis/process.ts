@@ -46,8 +46,8 @@ const READY_WITHIN_MS = 10_000;
 const BETWEEN_PROBES_MS = 10;
 
 /**
- * Starts a server on the loopback interface and waits until it answers. It does not keep this process alive, and
- * ends with it.
+ * Starts a server on the loopback interface and waits until it answers. It does not keep this
+ * process alive, and ends with it.
  *
  * @throws AddressInUse; Error with the end of the server's log when it ends or does not answer within 10 s
  */
@@ -80,7 +80,8 @@ export async function startProcess(
 
   const kill = async (signal: NodeJS.Signals) => {
     if (!running()) return;
-    // While somebody waits for the end, the child must keep this process alive, or the wait would be cut short.
+    // While somebody waits for the end, the child must keep this process alive, or the wait would
+    // be cut short.
     child.ref();
     const exit = once(child, "exit");
     child.kill(signal);

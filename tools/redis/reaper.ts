@@ -25,8 +25,9 @@ function endAll(): void {
 }
 
 /**
- * A signal ends a process without 'exit', unless there is a listener for it. Another listener decides what
- * the signal means, and 'exit' follows when it ends the process; without one, the process must end as it would without us.
+ * A signal ends a process without 'exit', unless there is a listener for it. Another listener
+ * decides what the signal means, and 'exit' follows when it ends the process; without one, the
+ * process must end as it would without us.
  */
 function endBySignal(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) > 1) return;

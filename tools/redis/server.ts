@@ -22,10 +22,16 @@ export interface LocalServer extends RedisServer {
   readonly dir: string;
   /** Ends the server as a crash would (SIGKILL when left out) and waits until it is gone. */
   kill(signal?: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<void>;
-  /** Stops it where it stands (SIGSTOP): its connections stay open, and nothing is answered until `resume()`. */
+  /**
+   * Stops it where it stands (SIGSTOP): its connections stay open, and nothing is answered until
+   * `resume()`.
+   */
   suspend(): void;
   resume(): void;
-  /** Starts it again on the same port, and empty, since nothing is persisted. Kills it first if it still runs. */
+  /**
+   * Starts it again on the same port, and empty, since nothing is persisted. Kills it first if it
+   * still runs.
+   */
   restart(): Promise<void>;
 }
 

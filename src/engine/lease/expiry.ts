@@ -3,7 +3,10 @@ import { duration } from "../../util/duration.ts";
 import type { Hold } from "./hold.ts";
 import type { Terms } from "./terms.ts";
 
-/** What ran out, and how long it was. `end`: of an explicit lease, on the monotonic clock. `longest`: the longest lease that was given, in ms. */
+/**
+ * What ran out, and how long it was. `end`: of an explicit lease, on the monotonic clock.
+ * `longest`: the longest lease that was given, in ms.
+ */
 export function expiryOf(
   { terms, since, hold }: { readonly terms: Terms; readonly since: number; readonly hold: Hold },
   end: number,

@@ -12,9 +12,9 @@ interface Forgotten {
 }
 
 /**
- * Handles of leases that the watchdog renews. When one is collected, nobody can unlock it any more, and it is renewed until the
- * process ends. That is told and no more: the code that took the lock may still run, so neither the lock nor its renewal may
- * be given up for it (docs/decisions/0014).
+ * Handles of leases that the watchdog renews. When one is collected, nobody can unlock it any more,
+ * and it is renewed until the process ends. That is told and no more: the code that took the lock
+ * may still run, so neither the lock nor its renewal may be given up for it (docs/decisions/0014).
  */
 const registry = new FinalizationRegistry<Forgotten>(({ lease, events }) => {
   if (lease.held) events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));

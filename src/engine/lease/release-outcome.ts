@@ -9,14 +9,16 @@ type Kind = Parameters<typeof nounOf>[0];
 /**
  * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
  *
- * "Gone" can mean that our own command was executed twice: the connection broke before the first reply was read, nobody
- * waited, and the second copy found nothing. That is so when the connection did break, the hold's time is not over, and
- * the server is one that has given our token. Otherwise the lock was lost before it was released.
+ * "Gone" can mean that our own command was executed twice: the connection broke before the first
+ * reply was read, nobody waited, and the second copy found nothing. That is so when the connection
+ * did break, the hold's time is not over, and the server is one that has given our token. Otherwise
+ * the lock was lost before it was released.
  *
- * RACE, a slow release: it is only sent while the hold is valid, so the work was protected to its end. Where its
- * answer is read when that time is over, the command may have been so long on its way that the key ran out first, and somebody else may
- * have the lock by then: nothing was lost. An answer in time is proof: the key should have been there. What this hides is a
- * key that was deleted, or taken by force, before a release that was slow too.
+ * RACE, a slow release: it is only sent while the hold is valid, so the work was protected to its
+ * end. Where its answer is read when that time is over, the command may have been so long on its
+ * way that the key ran out first, and somebody else may have the lock by then: nothing was lost. An
+ * answer in time is proof: the key should have been there. What this hides is a key that was
+ * deleted, or taken by force, before a release that was slow too.
  */
 export function releaseOutcome(
   hold: Hold,
@@ -37,7 +39,10 @@ export function releaseOutcome(
   );
 }
 
-/** Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in the way passes. */
+/**
+ * Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in
+ * the way passes.
+ */
 export function refused(name: string, error: unknown, kind: Kind): (() => Error) | null {
   if (error instanceof NotReplicatedError)
     return () => new NotReplicatedError(name, error.wanted, error.acknowledged, nounOf(kind));

@@ -41,7 +41,10 @@ export interface LeaseOwner {
 /** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
 export interface Departure extends LockEvent {
   readonly token: number;
-  /** The first token for which Redis had not said before the end that the lock was ours. Undefined: this one. */
+  /**
+   * The first token for which Redis had not said before the end that the lock was ours. Undefined:
+   * this one.
+   */
   firstToken: number | undefined;
   readonly hold: Hold;
   /** Its release was answered, or needed no answer. */
@@ -77,11 +80,15 @@ export class SharedLease implements Caller, Departure {
   isTaken = false;
   /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
   isConfirmed = false;
-  /** Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal is under way. */
+  /**
+   * Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal
+   * is under way.
+   */
   due = Number.POSITIVE_INFINITY;
   /**
-   * The first handle on it, until the watchdog watches that: from then on it is not held on to, so it can be collected. Only
-   * the first one counts: the others are of users that may end before it does. Undefined: there is none yet.
+   * The first handle on it, until the watchdog watches that: from then on it is not held on to, so
+   * it can be collected. Only the first one counts: the others are of users that may end before it
+   * does. Undefined: there is none yet.
    */
   handle: object | null | undefined;
   #end: number;
@@ -109,8 +116,9 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * From now on it is held under other terms; so far it was kept while its holder waited for other locks. Its watchdog
-   * must be told, and Redis must have been. An explicit lease ends after its own time, though the hold may live longer.
+   * From now on it is held under other terms; so far it was kept while its holder waited for other
+   * locks. Its watchdog must be told, and Redis must have been. An explicit lease ends after its
+   * own time, though the hold may live longer.
    */
   begin(terms: Terms): void {
     this.terms = terms;
@@ -122,7 +130,10 @@ export class SharedLease implements Caller, Departure {
 
   // ---- is it held?
 
-  /** Computed, not remembered: true only while the deadline is ahead, also in the first statement after a long stop. */
+  /**
+   * Computed, not remembered: true only while the deadline is ahead, also in the first statement
+   * after a long stop.
+   */
   get held(): boolean {
     return this.#state === "held" && this.left() > 0;
   }
@@ -204,18 +215,20 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. `hasEntered`: it is one
-   * that had entered, and is counted. `isTaken`: its scope makes it leave.
+   * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost
+   * meanwhile. `hasEntered`: it is one that had entered, and is counted. `isTaken`: its scope makes
+   * it leave.
    */
   leave(hasEntered = false, isTaken = false): Promise<void> {
-    // A borrower may stay longer than the last one that entered: the lock is still held once. Behind the last user there is
-    // nothing left to count.
+    // A borrower may stay longer than the last one that entered: the lock is still held once.
+    // Behind the last user there is nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
     if (mustCount && this.owner.kind.recount) {
-      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever
+      // its count is.
       if (!isTaken) return this.#recount().finally(() => this.leave());
-      // Several may be taken at once, and the last one is known only if each is gone at once. The next caller would hold the lock
-      // with their count, so it gets a hold of its own.
+      // Several may be taken at once, and the last one is known only if each is gone at once. The
+      // next caller would hold the lock with their count, so it gets a hold of its own.
       this.hold.mayPass = 0;
     }
     this.#users--;
@@ -228,8 +241,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * A user that is about to leave wants to know from Redis that it was held so far. The last one is told by the release, any
-   * other one at once.
+   * A user that is about to leave wants to know from Redis that it was held so far. The last one is
+   * told by the release, any other one at once.
    *
    * @throws LockLostError, LockUnavailableError.
    */
@@ -245,8 +258,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * Resolves when its release is settled, however that ended. Not by the promise of the call that released it: a second
-   * caller that ignores a failure must not hide it from the first one.
+   * Resolves when its release is settled, however that ended. Not by the promise of the call that
+   * released it: a second caller that ignores a failure must not hide it from the first one.
    */
   settled(): Promise<void> {
     if (this.#state !== "ended" || this.#isSettled) return Promise.resolve();
@@ -256,8 +269,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had. `within`: ms
-   * that the answer may take.
+   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less
+   * than it had. `within`: ms that the answer may take.
    *
    * @throws LockLostError, LockUnavailableError; LockError `LOCK_RELEASED` when it ended meanwhile.
    */

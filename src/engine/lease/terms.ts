@@ -16,7 +16,10 @@ export interface Terms {
   readonly permits?: WantedPermits;
 }
 
-/** So many permits of a semaphore; `of`: how many there are by the caller's code, null: as many as are stored. */
+/**
+ * So many permits of a semaphore; `of`: how many there are by the caller's code, null: as many as
+ * are stored.
+ */
 export interface WantedPermits {
   readonly units: number;
   readonly of: number | null;
@@ -29,9 +32,15 @@ export interface Request {
   readonly signal: AbortSignal | undefined;
   /** The lease that was asked for by number; null: none. A re-entry extends to it. */
   readonly explicit: number | null;
-  /** How often the lock may have been passed on in this process before this call gets it. Left out: as its kind has it. */
+  /**
+   * How often the lock may have been passed on in this process before this call gets it. Left out:
+   * as its kind has it.
+   */
   readonly passes?: number | undefined;
-  /** May it enter what its scope holds, and calls of its scope what it gets? As it says itself, or as its lock or its client says. */
+  /**
+   * May it enter what its scope holds, and calls of its scope what it gets? As it says itself, or
+   * as its lock or its client says.
+   */
   readonly reentrant: boolean;
   /** What it says of that itself. Left out: nothing. */
   readonly says?: boolean | undefined;

@@ -15,16 +15,19 @@ import type { SharedLease } from "./shared-lease.ts";
 /**
  * Keeps live leases alive and ends dead ones, with one alarm for all of them.
  *
- * A renewal has four answers: renewed; gone and taken, which end the lease at once; and unknown, when Redis did not
- * answer: it is tried again, well before the deadline. The deadline itself needs no answer: when it passes, the lease
- * is lost whether or not Redis can be reached.
+ * A renewal has four answers: renewed; gone and taken, which end the lease at once; and unknown,
+ * when Redis did not answer: it is tried again, well before the deadline. The deadline itself needs
+ * no answer: when it passes, the lease is lost whether or not Redis can be reached.
  */
 export class Watchdog {
   /** Those that it watches. */
   readonly leases = new Set<SharedLease>();
   readonly timers = new Timers(false);
   readonly #events: Events;
-  /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
+  /**
+   * Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`:
+   * when the first lease ends.
+   */
   readonly #unsent: {
     readonly renewer: Renewer;
     readonly batch: readonly SharedLease[];
@@ -82,7 +85,10 @@ export class Watchdog {
     this.timers.set(this.#alarm, next);
   }
 
-  /** The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told before what it has cost. */
+  /**
+   * The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told
+   * before what it has cost.
+   */
   #tellStall(late: number): void {
     let leases = 0;
     for (const { hold, terms } of this.leases)
@@ -120,9 +126,10 @@ export class Watchdog {
   }
 
   /**
-   * Sends what is due, without waiting for answers: a node that does not answer holds up no other renewal. Not all of it in
-   * one turn of the event loop: with tens of thousands of leases nothing else in this process, and no command of its
-   * callers, would get through meanwhile. Two thirds of a lease are left for it.
+   * Sends what is due, without waiting for answers: a node that does not answer holds up no other
+   * renewal. Not all of it in one turn of the event loop: with tens of thousands of leases nothing
+   * else in this process, and no command of its callers, would get through meanwhile. Two thirds of
+   * a lease are left for it.
    */
   readonly #send = (): void => {
     this.#sending = undefined;
@@ -176,7 +183,8 @@ export class Watchdog {
   #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {
     // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
     lease.expire();
-    // RACE: passed on while the renewal was under way. Its answer is about the hold, and so about whatever caller is inside.
+    // RACE: passed on while the renewal was under way. Its answer is about the hold, and so about
+    // whatever caller is inside.
     lease.owner.renewed(lease.hold, sent, answer);
     // Released, passed on or lost.
     if (!this.leases.has(lease)) return;
@@ -190,7 +198,10 @@ export class Watchdog {
       this.#events.tell("renew", { ...ofHolder(lease), remaining: lease.left() });
   }
 
-  /** Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be due earlier, or never. */
+  /**
+   * Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be
+   * due earlier, or never.
+   */
   #dueIn(lease: SharedLease, from: number, ms: number): void {
     if (!this.#isWanted(lease)) return;
     lease.due = Math.min(lease.due, from + ms);

@@ -5,7 +5,10 @@ import { clocks } from "../../util/clock.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { OpenHolds } from "./open-holds.ts";
 
-/** What is told of a call that wants a lock, the same object from its beginning to its end. Times are in ms. */
+/**
+ * What is told of a call that wants a lock, the same object from its beginning to its end. Times
+ * are in ms.
+ */
 interface AcquireMessage extends LockEvent {
   /** The client's id. */
   readonly client: string;
@@ -31,8 +34,9 @@ interface Asked {
 }
 
 /**
- * One call that somebody follows, from the caller's line to the lock and to the lock's end. It is made in the caller's asynchronous
- * context, and its methods are to be called in it, because that is where a subscriber finds the span that the call belongs to.
+ * One call that somebody follows, from the caller's line to the lock and to the lock's end. It is
+ * made in the caller's asynchronous context, and its methods are to be called in it, because that
+ * is where a subscriber finds the span that the call belongs to.
  */
 export class Following {
   readonly #message: AcquireMessage;
@@ -80,8 +84,8 @@ export class Following {
 }
 
 /**
- * Follows a call. `work`: does what the call wants; it is told how the caller is to be named, and tells at once which leases it got.
- * Resolves and rejects as that does.
+ * Follows a call. `work`: does what the call wants; it is told how the caller is to be named, and
+ * tells at once which leases it got. Resolves and rejects as that does.
  */
 export function follow<T>(
   events: Events,

@@ -79,7 +79,10 @@ export class OpenHolds implements FollowedHolds {
   }
 }
 
-/** Once, and with its own outcome. RACE: a subscriber that throws, calls the body twice or not at all decides nothing about the lock. */
+/**
+ * Once, and with its own outcome. RACE: a subscriber that throws, calls the body twice or not at
+ * all decides nothing about the lock.
+ */
 function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null;
   const once = (): T => {

@@ -83,8 +83,9 @@ export class Circle {
   }
 
   /**
-   * Of the callers that may be rejected the one that began to wait last: all of them find the same one. Null: none may, or it is
-   * none but a possible deadlock. Others can give back permits of a semaphore, and the writer between two readers can leave.
+   * Of the callers that may be rejected the one that began to wait last: all of them find the same
+   * one. Null: none may, or it is none but a possible deadlock. Others can give back permits of a
+   * semaphore, and the writer between two readers can leave.
    */
   get rejected(): string | null {
     const all = this.#steps.map(({ waiter }) => waiter).filter(({ rejects }) => this.isSure && rejects);
@@ -128,7 +129,10 @@ export function holdersOf(notes: readonly Note[]): Holders {
   return holders;
 }
 
-/** The shortest circle through this caller. Null: there is none. Anybody may write notes: each lock is looked at once. */
+/**
+ * The shortest circle through this caller. Null: there is none. Anybody may write notes: each lock
+ * is looked at once.
+ */
 export function circleOf(own: Note, holders: Holders): Circle | null {
   let ways: (readonly Step[])[] = [[]];
   const backs = new Map<string, NotedHold>();

@@ -77,13 +77,16 @@ class Watched {
 }
 
 /**
- * Finds callers that wait for each other in a circle, over processes. A caller that has waited in a scope for long, while that holds
- * something, leaves a note of both, and again every few seconds; nobody else writes, asks or is asked.
+ * Finds callers that wait for each other in a circle, over processes. A caller that has waited in a
+ * scope for long, while that holds something, leaves a note of both, and again every few seconds;
+ * nobody else writes, asks or is asked.
  *
- * Protects callers from being taken for part of a circle that never was. A note may be old: its scope may have let go of a lock that
- * another caller of its process has since then, in the same hold. So a circle counts when it is found twice, with the same turns,
- * the second time by notes that their clients have written, from what they know, behind the first time: at that moment all of it
- * was true at once. Then Redis must show each of its holds, and its waiters. Anybody may write notes; those alone prove nothing.
+ * Protects callers from being taken for part of a circle that never was. A note may be old: its
+ * scope may have let go of a lock that another caller of its process has since then, in the same
+ * hold. So a circle counts when it is found twice, with the same turns, the second time by notes
+ * that their clients have written, from what they know, behind the first time: at that moment all
+ * of it was true at once. Then Redis must show each of its holds, and its waiters. Anybody may
+ * write notes; those alone prove nothing.
  */
 export class Detector {
   readonly #commands: Commands;

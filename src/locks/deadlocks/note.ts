@@ -1,5 +1,5 @@
-// What a caller leaves in Redis that waits while its scope holds something, as one line of words. Others may write such lines too:
-// one that cannot be read is nobody's.
+// What a caller leaves in Redis that waits while its scope holds something, as one line of words.
+// Others may write such lines too: one that cannot be read is nobody's.
 
 import type { SharedLease } from "../../engine/lease/shared-lease.ts";
 import { withoutBits } from "../../redis/hold-ids.ts";
@@ -16,8 +16,8 @@ export interface NotedHold {
   /** As inspections show it. */
   readonly id: string;
   /**
-   * RACE: callers of one process have one hold one after the other, so a hold alone does not say whose it is. The token of the turn
-   * does, and is never used again.
+   * RACE: callers of one process have one hold one after the other, so a hold alone does not say
+   * whose it is. The token of the turn does, and is never used again.
    */
   readonly turn: number;
   readonly isRead: boolean;

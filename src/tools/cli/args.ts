@@ -121,7 +121,10 @@ export const ESCAPED = flag(
   "the name is as this program prints it, with \\\\ and \\u001b for what is escaped; also for one that begins with a dash: \\u002d",
 );
 
-/** The one name that a command takes. @throws UsageError, by that sentence where there is none, or more than one. */
+/**
+ * The one name that a command takes. @throws UsageError, by that sentence where there is none, or
+ * more than one.
+ */
 export function nameOf(
   [name, further]: readonly string[],
   rest: readonly string[] | null,

@@ -1,7 +1,10 @@
 /** What counts for a word of which the beginning was typed: more than one slip, and less than two. */
 const BEGUN = 1.5;
 
-/** The word that was probably meant: the nearest one, if it is near enough to be a slip of the fingers. Null: none is. */
+/**
+ * The word that was probably meant: the nearest one, if it is near enough to be a slip of the
+ * fingers. Null: none is.
+ */
 export function closest(typed: string, words: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.max(BEGUN, Math.min(3, Math.ceil(typed.length / 3)));
@@ -14,7 +17,10 @@ export function closest(typed: string, words: readonly string[]): string | null 
   return best;
 }
 
-/** How a sentence ends about a word that was mistyped: with the one that was meant, else with what lists them all, if anything does. */
+/**
+ * How a sentence ends about a word that was mistyped: with the one that was meant, else with what
+ * lists them all, if anything does.
+ */
 export function didYouMean(typed: string, words: readonly string[], list = ""): string {
   const meant = closest(typed, words);
   if (meant !== null) return `: did you mean ${meant}?`;

@@ -40,7 +40,10 @@ const names = (commands: readonly Command[]) => [...commands.map(({ name }) => n
 const wordsOf = ({ shows }: Flag<unknown>): string =>
   shows?.includes("|") ? shows.slice(1, -1).replaceAll("|", " ") : "";
 
-/** Behind the command's name flags, behind a flag its words, and behind "--" what the shell itself would complete. */
+/**
+ * Behind the command's name flags, behind a flag its words, and behind "--" what the shell itself
+ * would complete.
+ */
 function bash(commands: readonly Command[]): string {
   return `_holdfast() {
   local word=\${COMP_WORDS[COMP_CWORD]} i

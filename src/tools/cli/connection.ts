@@ -74,8 +74,8 @@ function decoded(text: string): string {
 }
 
 /**
- * @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the addresses make no sense, the signal's
- *   reason.
+ * @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the
+ *   addresses make no sense, the signal's reason.
  */
 export async function connect(
   given: Given,
@@ -133,9 +133,9 @@ async function ioredis(): Promise<typeof Ioredis> {
 type Connection = new (options: Ioredis.RedisOptions) => Ioredis.Redis;
 
 /**
- * ioredis goes on in database 0 where Redis refuses another one, as it may at any reconnect: rights and settings change. There the
- * lock would keep nobody out, so such a connection is ended before it takes a command; ioredis tries again. `failed` is told of each
- * error of a connection.
+ * ioredis goes on in database 0 where Redis refuses another one, as it may at any reconnect: rights
+ * and settings change. There the lock would keep nobody out, so such a connection is ended before
+ * it takes a command; ioredis tries again. `failed` is told of each error of a connection.
  */
 function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void): Connection {
   return class InDatabase extends (Redis as Connection) {

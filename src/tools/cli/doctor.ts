@@ -9,7 +9,10 @@ import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each look may take. Default: 5s") };
 
-/** More than this, in ms, is worth a look; a message that does not arrive is found out after 1.5 s and more. */
+/**
+ * More than this, in ms, is worth a look; a message that does not arrive is found out after 1.5 s
+ * and more.
+ */
 const SLOW = 50;
 const LOST = 1_000;
 

@@ -5,7 +5,10 @@ const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as con
 const PARTS = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
 const WHOLE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
 
-/** "500ms", "30s", "1h30m" in ms. A bare number is refused, but for 0: other tools mean seconds by it, and libraries ms. */
+/**
+ * "500ms", "30s", "1h30m" in ms. A bare number is refused, but for 0: other tools mean seconds by
+ * it, and libraries ms.
+ */
 export function readDuration(text: string, flag: string): number {
   if (text === "0") return 0;
   if (!WHOLE.test(text))

@@ -1,6 +1,9 @@
 import { LockError } from "../../index.ts";
 
-/** What the program ends with where it is not the command's own code. 128 + n: signal n has ended the command, or the waiting. */
+/**
+ * What the program ends with where it is not the command's own code. 128 + n: signal n has ended
+ * the command, or the waiting.
+ */
 export const EXIT = {
   ok: 0,
   /** The command line makes no sense. EX_USAGE of sysexits, as flock(1). */

@@ -1,6 +1,9 @@
 import { LockError } from "../../index.ts";
 
-/** ms without an answer of Redis after which what is shown is old, whatever becomes of the listing that is under way. */
+/**
+ * ms without an answer of Redis after which what is shown is old, whatever becomes of the listing
+ * that is under way.
+ */
 const LATE = 6_000;
 
 /** When Redis answered last, and why it does not now. */

@@ -9,7 +9,10 @@ export interface Looked extends Listed {
   readonly value: string | null;
 }
 
-/** The kinds that are looked at where none is named: a `redissonLock` has the bare name as its key, which may be anything. */
+/**
+ * The kinds that are looked at where none is named: a `redissonLock` has the bare name as its key,
+ * which may be anything.
+ */
 const KINDS: readonly Kind[] = ["lock", "readWrite", "semaphore", "election"];
 
 /** What has this name, of these kinds: one command for each, however many keys there are. */
@@ -48,7 +51,8 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
     if (leader === null) return [];
     const found: Looked[] = [];
     for await (const one of locks.list({ match: pattern, kind: "election" })) {
-      // RACE: the lead may have changed between the two answers, and this value would be shown beside another leader.
+      // RACE: the lead may have changed between the two answers, and this value would be shown
+      // beside another leader.
       const isSame = one.holder?.token === leader.token;
       found.push({ ...one, value: isSame ? leader.value : null });
     }

@@ -9,8 +9,9 @@ export interface Painted {
 }
 
 /**
- * Where the program writes: what it found to stdout, what it has to say to stderr. The command has both streams too. Nothing that is
- * written here acts on a terminal, whatever a line is made of; that names do not look like others is up to `visible()`.
+ * Where the program writes: what it found to stdout, what it has to say to stderr. The command has
+ * both streams too. Nothing that is written here acts on a terminal, whatever a line is made of;
+ * that names do not look like others is up to `visible()`.
  */
 export class Output {
   readonly isJson: boolean;

@@ -19,7 +19,10 @@ export function cutLabel(text: string): string {
   return label || "command";
 }
 
-/** What a person types. Null: nobody can be asked, because stdin is no terminal. The question goes to stderr. */
+/**
+ * What a person types. Null: nobody can be asked, because stdin is no terminal. The question goes
+ * to stderr.
+ */
 export async function prompt(question: string): Promise<string | null> {
   if (!process.stdin.isTTY) return null;
   const lines = createInterface({ input: process.stdin, output: process.stderr });

@@ -22,11 +22,17 @@ export interface Target {
 export interface Patience {
   /** Ends it: its reason is thrown. */
   readonly signal?: AbortSignal;
-  /** For so many ms it is tried again, where Redis may come back by itself, as while it restarts. Default: 0. */
+  /**
+   * For so many ms it is tried again, where Redis may come back by itself, as while it restarts.
+   * Default: 0.
+   */
   readonly wait?: number;
   /** Is told why it is tried again. */
   readonly say?: (sentence: string) => void;
-  /** Is told each time that Redis lets this program in no more, when it is connected again: what would have ended the beginning. */
+  /**
+   * Is told each time that Redis lets this program in no more, when it is connected again: what
+   * would have ended the beginning.
+   */
   readonly refused?: (why: ExitError) => void;
 }
 
@@ -34,12 +40,15 @@ export interface Patience {
 const [PATIENCE, LEAST] = [5_000, 1_000] as const;
 /** Between two tries, in ms. */
 const AGAIN = 250;
-/** A TLS handshake that has not ended by then, in ms, may be with a server that waits for the end of a command. */
+/**
+ * A TLS handshake that has not ended by then, in ms, may be with a server that waits for the end of
+ * a command.
+ */
 const HANDSHAKE = 300;
 
 /**
- * Looks whether there is a Redis that lets this program in, and says why not: a client that tries again and again tells it late, and
- * in other words. Resolves with the address that has answered.
+ * Looks whether there is a Redis that lets this program in, and says why not: a client that tries
+ * again and again tells it late, and in other words. Resolves with the address that has answered.
  *
  * @throws ExitError; the signal's reason
  */
@@ -162,7 +171,10 @@ async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): P
   return null;
 }
 
-/** Rejects where the server answers without TLS, as it never does where it speaks TLS; else it stays pending. */
+/**
+ * Rejects where the server answers without TLS, as it never does where it speaks TLS; else it stays
+ * pending.
+ */
 async function refusesTls({ host, port }: Address, signal: AbortSignal): Promise<never> {
   await pause(HANDSHAKE, undefined, { signal }).catch(() => {});
   return new Promise((_, reject) => {

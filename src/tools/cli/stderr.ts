@@ -5,8 +5,8 @@ import { Worker } from "node:worker_threads";
 const MOST = 200;
 
 /**
- * Writes to file descriptor 2, and waits there as long as nobody reads. It may not be made non-blocking instead: the command has
- * the same open file, and would be given EAGAIN.
+ * Writes to file descriptor 2, and waits there as long as nobody reads. It may not be made
+ * non-blocking instead: the command has the same open file, and would be given EAGAIN.
  */
 const WRITER = `
 const { parentPort } = require("node:worker_threads");
@@ -25,8 +25,9 @@ parentPort.on("message", (text) => {
 `;
 
 /**
- * stderr of a program that looks after a command. Node.js writes to pipes and terminals synchronously: a reader that stands still,
- * or Ctrl-S, would stop the timers by which the command is ended in time. While `mayBlock` is false a thread writes.
+ * stderr of a program that looks after a command. Node.js writes to pipes and terminals
+ * synchronously: a reader that stands still, or Ctrl-S, would stop the timers by which the command
+ * is ended in time. While `mayBlock` is false a thread writes.
  */
 export class Stderr {
   mayBlock = true;

@@ -8,7 +8,10 @@ export interface Column<T> {
   /** Its share of what is too much where the table is too wide; 0: it is never cut. */
   readonly weight: number;
   readonly right?: boolean;
-  /** Where there is no room for all columns the one with the largest number goes first. Left out: it stays. */
+  /**
+   * Where there is no room for all columns the one with the largest number goes first. Left out: it
+   * stays.
+   */
   readonly goes?: number;
 }
 

@@ -77,7 +77,10 @@ class Screen {
   #isTyping = false;
   /** Are the keys shown, in place of the locks? */
   #isHelp = false;
-  /** Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays so when it has gone. */
+  /**
+   * Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays
+   * so when it has gone.
+   */
   #selected = "";
   /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
   #asked: Listed | null = null;
@@ -186,7 +189,8 @@ class Screen {
 
   #ask(): void {
     const shown = this.#shown;
-    // RACE: the list changes while somebody reaches for the key, so no other lock takes the place of one that has gone.
+    // RACE: the list changes while somebody reaches for the key, so no other lock takes the place
+    // of one that has gone.
     const one = shown[this.#at(shown)];
     if (one?.holder) this.#asked = one;
     else if (one) this.#note = `No process holds ${quoteWhole(one.name)}.`;

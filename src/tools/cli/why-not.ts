@@ -25,8 +25,8 @@ export const showAddress = ({ host, port }: Address): string =>
   `${host.includes(":") ? `[${visible(host)}]` : visible(host)}:${port}`;
 
 /**
- * What a connection `where` ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is
- * missing.
+ * What a connection `where` ended with, for people. `patience`: ms. Null: Redis answers, and the
+ * command that needs more says what is missing.
  */
 export function whyNot(
   error: unknown,

@@ -19,7 +19,10 @@ export interface Instruments {
   heldFor(series: Series, outcome: "released" | "lost", seconds: number): void;
   held(series: Series, by: 1 | -1): void;
   pending(series: Series, by: 1 | -1): void;
-  /** The counters, by 1; by 0 when a series begins: of what begins at 1 a question how much it grew is answered with 0. */
+  /**
+   * The counters, by 1; by 0 when a series begins: of what begins at 1 a question how much it grew
+   * is answered with 0.
+   */
   timeouts(series: Series, by: number): void;
   losses(series: Series, reason: LossReason, by: number): void;
   renewFailures(series: Series, by: number): void;
@@ -40,8 +43,8 @@ const REASONS: Readonly<Record<LossReason, true>> = {
 };
 
 /**
- * Makes numbers of a client's events. A gauge falls only for what it has risen for, so none is ever negative, also when an exporter
- * comes while locks are held, and whatever is told twice.
+ * Makes numbers of a client's events. A gauge falls only for what it has risen for, so none is ever
+ * negative, also when an exporter comes while locks are held, and whatever is told twice.
  */
 export class Census {
   readonly #locks: Observed;

@@ -1,8 +1,8 @@
 import { visible } from "../../util/visible.ts";
 import type { Observed } from "./census.ts";
 
-// The input of the exporters. It is checked when they begin: what they are given is called where locks are handed over, and in
-// listeners of channels, whose errors end the process.
+// The input of the exporters. It is checked when they begin: what they are given is called where
+// locks are handed over, and in listeners of channels, whose errors end the process.
 
 /** @throws TypeError for what is no client of `createLockClient`. */
 export function checkLocks(locks: unknown): void {

@@ -11,23 +11,27 @@ export interface OtelOptions {
   /** Gets the spans. Left out: there are none. */
   readonly tracer?: Tracer | undefined;
   /**
-   * What stands for a lock's name in `lock.name`: it must have few values. Left out: the part before the first `:`, with `*` for
-   * numbers. Behind 200 different ones the rest counts as `other`.
+   * What stands for a lock's name in `lock.name`: it must have few values. Left out: the part
+   * before the first `:`, with `*` for numbers. Behind 200 different ones the rest counts as
+   * `other`.
    */
   readonly nameOf?: NameOf | undefined;
 }
 
 /**
- * Has a client's locks measured and traced by OpenTelemetry: the histograms `holdfast.lock.wait_time` and `hold_time` in seconds,
- * `held` and `pending_requests`, counters of time-outs, losses, failed renewals and passes; a span `lock acquire` of each call that
- * waited or failed, and a span `lock hold` of each hold, in which the body of a `withLock` runs.
+ * Has a client's locks measured and traced by OpenTelemetry: the histograms
+ * `holdfast.lock.wait_time` and `hold_time` in seconds, `held` and `pending_requests`, counters of
+ * time-outs, losses, failed renewals and passes; a span `lock acquire` of each call that waited or
+ * failed, and a span `lock hold` of each hold, in which the body of a `withLock` runs.
  *
  * @param locks a client of `createLockClient`.
  * @param options.meter for the metrics; at least this or `tracer` must be given.
  * @param options.tracer for the spans.
- * @param options.nameOf what stands for a lock's name; default: the part before the first `:`, with `*` for numbers.
+ * @param options.nameOf what stands for a lock's name; default: the part before the first `:`, with
+ *   `*` for numbers.
  * @returns a function that ends it; spans of holds that last end with it.
- * @throws TypeError without `meter` and `tracer`, for bad arguments, and when this meter or tracer has these locks already.
+ * @throws TypeError without `meter` and `tracer`, for bad arguments, and when this meter or tracer
+ *   has these locks already.
  * @example
  * import { metrics, trace } from "@opentelemetry/api";
  * const undo = instrument(locks, { meter: metrics.getMeter("locks"), tracer: trace.getTracer("locks") });

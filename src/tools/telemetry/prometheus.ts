@@ -6,8 +6,9 @@ import { type NameOf, Templates } from "./templates.ts";
 /** Under which names a client's numbers go to a registry: for `register`. */
 export interface PrometheusOptions {
   /**
-   * What stands for a lock's name in the label `lock`: it must have few values. Left out: the part before the first `:`, with `*` for
-   * numbers. Behind 200 different ones the rest counts as `other`.
+   * What stands for a lock's name in the label `lock`: it must have few values. Left out: the part
+   * before the first `:`, with `*` for numbers. Behind 200 different ones the rest counts as
+   * `other`.
    */
   readonly nameOf?: NameOf | undefined;
 }
@@ -125,14 +126,17 @@ const observing = new Observing();
 const metricsOf = new WeakMap<Registry, Metrics>();
 
 /**
- * Counts what the locks of a client do, in a registry of prom-client: waits and holds as histograms in seconds, gauges of what is held
- * and what waits, counters of time-outs, losses, failed renewals and passes. Several clients may be registered in one registry.
+ * Counts what the locks of a client do, in a registry of prom-client: waits and holds as histograms
+ * in seconds, gauges of what is held and what waits, counters of time-outs, losses, failed renewals
+ * and passes. Several clients may be registered in one registry.
  *
  * @param locks a client of `createLockClient`.
  * @param registry of prom-client, 15 or later.
- * @param options.nameOf what stands for a lock's name in the label `lock`; default: the part before the first `:`, with `*` for numbers.
+ * @param options.nameOf what stands for a lock's name in the label `lock`; default: the part before
+ *   the first `:`, with `*` for numbers.
  * @returns a function that ends it. The metrics leave the registry with the last of its clients.
- * @throws TypeError for bad arguments, and when this registry has these locks already; Error when the registry has other metrics of these names.
+ * @throws TypeError for bad arguments, and when this registry has these locks already; Error when
+ *   the registry has other metrics of these names.
  * @example
  * import { register as registry } from "prom-client";
  * const unregister = register(locks, registry);

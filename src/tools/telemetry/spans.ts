@@ -43,7 +43,10 @@ interface Line {
   before: SpanContext | null;
 }
 
-/** Several callers have these at a time, so the one that has just left need not be the one that made room; and a multi-lock has several names. */
+/**
+ * Several callers have these at a time, so the one that has just left need not be the one that made
+ * room; and a multi-lock has several names.
+ */
 const NOT_HANDED_OVER: ReadonlySet<string> = new Set(["read", "semaphore", "multi"]);
 
 /** What the caller has brought about itself, or asked for: no error of anything. */
@@ -91,7 +94,8 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
       else if (outcome === "acquired" || outcome === "busy") return;
       const attributes = { ...attributesOf(message), "lock.outcome": outcome };
       const { since: startTime, parent } = one;
-      // Nobody had the lock in between, and the next hold ends behind this: so it is that one which has handed it over.
+      // Nobody had the lock in between, and the next hold ends behind this: so it is that one which
+      // has handed it over.
       const from = passed && !NOT_HANDED_OVER.has(message.kind) ? line?.before : null;
       const links = from ? [{ context: from, attributes: HANDED_OVER }] : [];
       const span = tracer.startSpan(

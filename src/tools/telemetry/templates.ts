@@ -1,6 +1,9 @@
 import { visible } from "../../util/visible.ts";
 
-/** What stands for a lock's name in metrics and traces. It must have few values: each is a time series of its own. */
+/**
+ * What stands for a lock's name in metrics and traces. It must have few values: each is a time
+ * series of its own.
+ */
 export type NameOf = (name: string) => string;
 
 /** So many templates for each exporter; what comes behind them counts as one. */

@@ -8,7 +8,10 @@ import type { Memory } from "./memory.ts";
 let ahead = 0;
 let isOwn = false;
 
-/** When the process began. Fake timers of a test runner may replace the global `performance`, and with it this time. */
+/**
+ * When the process began. Fake timers of a test runner may replace the global `performance`, and
+ * with it this time.
+ */
 const { timeOrigin } = performance;
 
 /** From now on the clocks of this process are one that can be put on, and that no fake `Date` bends. */
@@ -21,8 +24,8 @@ export function ownClocks(): void {
 }
 
 /**
- * Puts the clocks on by so many ms, from timer to timer: what is due on the way happens at its time, so a lease that is renewed
- * stays renewed. Resolves when all that has led to has happened.
+ * Puts the clocks on by so many ms, from timer to timer: what is due on the way happens at its
+ * time, so a lease that is renewed stays renewed. Resolves when all that has led to has happened.
  */
 export async function advance(ms: number, memory: Memory, timersOf: () => readonly Timers[]): Promise<void> {
   await memory.settled();

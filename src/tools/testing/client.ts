@@ -19,7 +19,10 @@ import { MemoryCommands } from "./commands.ts";
 import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
 
-/** How test locks work: as those of a client on Redis, which replicas and a connection have a meaning for besides. */
+/**
+ * How test locks work: as those of a client on Redis, which replicas and a connection have a
+ * meaning for besides.
+ */
 export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
 
 /** The locks that somebody else can be made to hold. */
@@ -46,8 +49,9 @@ export interface LockTests {
   busy(name: string, kind?: BusyKind): Promise<Busy>;
 
   /**
-   * Has the holders of this name, of whatever kind, lose it, as when Redis has forgotten it: their signals abort with a
-   * LockLostError (reason "gone"), and the next waiter gets it. Happens at once where it is held, and else as soon as it is.
+   * Has the holders of this name, of whatever kind, lose it, as when Redis has forgotten it: their
+   * signals abort with a LockLostError (reason "gone"), and the next waiter gets it. Happens at
+   * once where it is held, and else as soon as it is.
    *
    * @returns how many held it.
    * @throws Error when nobody has held it for 1 s of real time.
@@ -69,8 +73,9 @@ export interface LockTests {
   expire(name: string): Promise<number>;
 
   /**
-   * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the other as in so many ms. The clock is
-   * that of all lock clients of this process, and never goes back. Timers of the application stand still.
+   * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the
+   * other as in so many ms. The clock is that of all lock clients of this process, and never goes
+   * back. Timers of the application stand still.
    *
    * @param ms from 0; with 0 only what is under way happens.
    * @returns a promise that resolves when what was due has happened.
@@ -97,7 +102,10 @@ export interface TestLocks extends LockClient {
   readonly test: LockTests;
 }
 
-/** What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys, for `list()`. */
+/**
+ * What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys,
+ * for `list()`.
+ */
 const connected = (memory: Memory): RedisLike =>
   ({
     options: { host: "the memory of this process", keyPrefix: "" },

@@ -24,7 +24,10 @@ interface Units extends Kept {
   readonly label: string;
 }
 
-/** Of a read-write lock or a semaphore. `permits`: 0 = nobody has said how many; `phase`: the token of its readers. */
+/**
+ * Of a read-write lock or a semaphore. `permits`: 0 = nobody has said how many; `phase`: the token
+ * of its readers.
+ */
 interface Book extends Kept {
   permits: number;
   isSet: boolean;
@@ -32,7 +35,10 @@ interface Book extends Kept {
   readonly holds: Map<string, Units>;
 }
 
-/** What is asked for: at least so many units, up to so many, of so many permits (0: of as many as there are). */
+/**
+ * What is asked for: at least so many units, up to so many, of so many permits (0: of as many as
+ * there are).
+ */
 interface Wanted {
   readonly hold: string;
   readonly label: string;
@@ -58,7 +64,10 @@ function wantedBy(entry: string): Wanted {
 
 /** A hold, how many of its units stay with it, its token. */
 type Ended = readonly [string, number, number];
-/** A hold, its lease, until when it counts, mode, units, of so many permits; passes, up to so many units, entry, label. */
+/**
+ * A hold, its lease, until when it counts, mode, units, of so many permits; passes, up to so many
+ * units, entry, label.
+ */
 type Acquire = readonly [string, number, number, string, string, string, ...string[]];
 
 /** The scripts of read-write locks and semaphores. */
@@ -95,7 +104,10 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return made;
   }
 
-  /** Gives to those that wait, in order, until one does not fit. `me`: the caller's own hold, and its lease. */
+  /**
+   * Gives to those that wait, in order, until one does not fit. `me`: the caller's own hold, and
+   * its lease.
+   */
   function advance(key: string, queue: string, me?: string, lease = 0): void {
     const book = open(key);
     const told: (() => void)[] = [];
@@ -177,7 +189,10 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return db.placeOf(queue, entry) >= 0 ? held(key, queue, entry) : [GONE, db.now, 0];
   };
 
-  /** Ends a hold, or leaves it fewer units: a writer that keeps one becomes a reader. Returns whether it was there. */
+  /**
+   * Ends a hold, or leaves it fewer units: a writer that keeps one becomes a reader. Returns
+   * whether it was there.
+   */
   function end(key: string, hold: string, stays: number, token: number): boolean {
     const book = open(key);
     const units = book.holds.get(hold);

@@ -19,7 +19,10 @@ import {
 type Keys = readonly [lock: string, queue: string, clients: string, clock: string, ...before: string[]];
 /** A hold, its token. */
 type Ended = readonly [string, number];
-/** A hold, its lease, until when it counts; passes, digit, its entry up to the hold; a lock that must be held or the token of the holder that is asked, a nonce. */
+/**
+ * A hold, its lease, until when it counts; passes, digit, its entry up to the hold; a lock that
+ * must be held or the token of the holder that is asked, a nonce.
+ */
 type Acquire = readonly [string, number, number, ...(string | number)[]];
 type Recheck = readonly [string, number, number, string, number, number, number];
 type Yield = readonly [...Ended, string, number, number, string, number];
@@ -36,7 +39,10 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
     return token;
   }
 
-  /** Gives the lock to the first that waits, and returns it; for the caller's own hold nothing is done but that. */
+  /**
+   * Gives the lock to the first that waits, and returns it; for the caller's own hold nothing is
+   * done but that.
+   */
   function grantNext(lock: string, queue: string, since?: number, me?: unknown): string | undefined {
     const [entry] = db.waiting(queue)[0] ?? [];
     if (entry === undefined) return undefined;
@@ -63,7 +69,10 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
     return [MINE, db.now, held.token, left, db.waits(queue), held.told];
   };
 
-  /** What became of a hold that does not own the lock any more: it ended by its own command, or was taken away. */
+  /**
+   * What became of a hold that does not own the lock any more: it ended by its own command, or was
+   * taken away.
+   */
   const ended = (held: Held | undefined, token: number): Reply =>
     held ? (held.since <= token && token < held.token ? RELEASED : TAKEN) : [GONE, db.lastToken];
 

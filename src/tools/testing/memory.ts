@@ -9,8 +9,8 @@ export interface Kept {
 }
 
 /**
- * A lock that is held. `hold`: with its label behind a space, as commands name it. `since`: the token of the first hold of an unbroken
- * chain of hand-overs.
+ * A lock that is held. `hold`: with its label behind a space, as commands name it. `since`: the
+ * token of the first hold of an unbroken chain of hand-overs.
  */
 export interface Held extends Kept {
   readonly hold: string;
@@ -19,7 +19,10 @@ export interface Held extends Kept {
   told: number;
 }
 
-/** Those that wait, in order: what each is granted (lua/handoff/start.lua, lua/counted/start.lua), and since when it waits, in µs. */
+/**
+ * Those that wait, in order: what each is granted (lua/handoff/start.lua, lua/counted/start.lua),
+ * and since when it waits, in µs.
+ */
 interface Queue extends Kept {
   readonly entries: Map<string, number>;
 }
@@ -30,7 +33,10 @@ export const idOf = (hold: string): string => hold.split(" ", 1)[0] ?? "";
 /** The words of a script's answer, as they are written in lua/: texts, numbers, and lists of these. */
 export type Reply = string | number | readonly Reply[];
 
-/** What a script does with its keys and arguments. Each says itself which it has: they stand where lua/ says. */
+/**
+ * What a script does with its keys and arguments. Each says itself which it has: they stand where
+ * lua/ says.
+ */
 export type Run = { run(keys: readonly string[], argv: readonly (string | number)[]): Reply }["run"];
 
 export type One = readonly [string];
@@ -40,8 +46,9 @@ export const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED, BLOCKED, DIFFE
   codes;
 
 /**
- * What Redis is to the lock clients of a test: keys that end, a clock, tokens and messages. What arrives does so in a later turn of
- * the event loop, in the order in which it was sent, as by a connection.
+ * What Redis is to the lock clients of a test: keys that end, a clock, tokens and messages. What
+ * arrives does so in a later turn of the event loop, in the order in which it was sent, as by a
+ * connection.
  */
 export class Memory {
   readonly #kept = new Map<string, Kept>();

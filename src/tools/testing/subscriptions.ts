@@ -6,7 +6,10 @@ type Listener = (message: string) => void;
 /** What a client hears of a memory: no message is ever missed. */
 export class MemorySubscriptions implements Subscriptions {
   readonly #memory: Memory;
-  /** By channel, those of this client, and what the memory knows of them: nothing before the channel is heard. */
+  /**
+   * By channel, those of this client, and what the memory knows of them: nothing before the channel
+   * is heard.
+   */
   readonly #channels = new Map<string, { readonly listeners: Set<Listener>; heard: Listener | null }>();
   onGap = (): void => {};
 

@@ -1,7 +1,10 @@
 import type { deadlocksLua } from "../../redis/lua.generated.ts";
 import type { Kept, Memory, One, Reply, Run } from "./memory.ts";
 
-/** What a wait has left: its line, whose first word are the locks that it wants, and those that its scope holds. */
+/**
+ * What a wait has left: its line, whose first word are the locks that it wants, and those that its
+ * scope holds.
+ */
 interface Note extends Kept {
   readonly text: string;
   readonly held: readonly string[];
@@ -12,7 +15,10 @@ interface Notes extends Kept {
   readonly notes: Map<string, Note>;
 }
 
-/** A wait, for how many ms its note counts (0: it is taken away), the note, how many of the locks behind it its scope holds. */
+/**
+ * A wait, for how many ms its note counts (0: it is taken away), the note, how many of the locks
+ * behind it its scope holds.
+ */
 type Left = readonly [string, number, string, number, ...string[]];
 
 const wantedBy = (text: string): string[] => text.split(" ", 1)[0]?.split(",") ?? [];

@@ -15,8 +15,9 @@ interface Holdings {
 }
 
 /**
- * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and those that wait for that. Redis knows the
- * clients and not their callers, so a circle of clients is a sign and no proof of a deadlock: each of them may serve many callers.
+ * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and
+ * those that wait for that. Redis knows the clients and not their callers, so a circle of clients
+ * is a sign and no proof of a deadlock: each of them may serve many callers.
  * Of those in `circles` the callers have said it.
  */
 export function blocked(

@@ -39,9 +39,11 @@ interface Found {
 /**
  * Circles of callers that wait for each other, by the notes that such callers leave in Redis. It only reads.
  *
- * RACE: a note may be old: its scope may have let go of a lock that another caller of its process has since then. So a circle counts
- * when it is found again, with the same waits and turns, by notes of which each says that it was true behind the first time: at that
- * moment all of it was true at once. Then the locks must show each of its holds, and its waiters: notes alone prove nothing.
+ * RACE: a note may be old: its scope may have let go of a lock that another caller of its process
+ * has since then. So a circle counts when it is found again, with the same waits and turns, by
+ * notes of which each says that it was true behind the first time: at that moment all of it was
+ * true at once. Then the locks must show each of its holds, and its waiters: notes alone prove
+ * nothing.
  */
 export class Deadlocks {
   readonly #redis: NonNullable<LockUIOptions["redis"]>;
@@ -56,15 +58,18 @@ export class Deadlocks {
     this.#redis = redis;
   }
 
-  /** Reads the notes as they are now. Never rejects, nor waits for long: the locks can be shown without them. */
+  /**
+   * Reads the notes as they are now. Never rejects, nor waits for long: the locks can be shown
+   * without them.
+   */
   async refresh(): Promise<void> {
     try {
       const redis = this.#redis;
       this.#asked ??= redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS).finally(() => {
         this.#asked = null;
       });
-      // RACE: notes that come while the locks are listed are newer than some of these, and would be held against what is over. So what
-      // is late counts for no look but the next.
+      // RACE: notes that come while the locks are listed are newer than some of these, and would be
+      // held against what is over. So what is late counts for no look but the next.
       const reply = await pTimeout(this.#asked, { milliseconds: PATIENCE, fallback: () => null });
       if (reply === null) {
         this.#found.clear();
@@ -127,7 +132,10 @@ function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undef
   return lock ? locks.get(`${NOTED_KINDS[lock.protocol]} ${lock.name}`) : undefined;
 }
 
-/** What can be read and has not ended, now in µs, each once, in one order: a circle is found from the same caller each time. */
+/**
+ * What can be read and has not ended, now in µs, each once, in one order: a circle is found from
+ * the same caller each time.
+ */
 function notesOf(members: readonly string[], now: number): Note[] {
   const notes = new Map<string, Note>();
   for (const member of members) {
@@ -159,8 +167,9 @@ export function circlesOf(notes: readonly Note[]): Circle[] {
 }
 
 /**
- * Those that are in some circle, in their order: a crowd behind a circle, and a chain from one to another, are in none. By Tarjan's
- * search, in which each caller and each lock is visited once: two callers are in one part when each waits, over others, for the other.
+ * Those that are in some circle, in their order: a crowd behind a circle, and a chain from one to
+ * another, are in none. By Tarjan's search, in which each caller and each lock is visited once: two
+ * callers are in one part when each waits, over others, for the other.
  */
 function entangled(notes: readonly Note[]): Note[] {
   const holders = holdersOf(notes);

@@ -1,11 +1,17 @@
 import type { Authorize } from "./options.ts";
 
-/** The one that looks: what is told to a holder whose lock this viewer breaks; null: the application has not said. */
+/**
+ * The one that looks: what is told to a holder whose lock this viewer breaks; null: the application
+ * has not said.
+ */
 export interface Viewer {
   readonly label: string | null;
 }
 
-/** Where a request comes from, as the server's socket and its first line say; what serves only `Request`s does not see it. */
+/**
+ * Where a request comes from, as the server's socket and its first line say; what serves only
+ * `Request`s does not see it.
+ */
 export interface Sender {
   /** Null: a Unix socket. */
   readonly address: string | null;
@@ -34,9 +40,10 @@ export const admission =
   };
 
 /**
- * Does a browser of this machine ask for this machine? A name that somebody else's DNS leads here is not this machine's. Nor is what a
- * proxy of this machine hands on, where it says so: by a header, or by HTTP/1.0, which no browser speaks. One that says nothing cannot be
- * told from a browser.
+ * Does a browser of this machine ask for this machine? A name that somebody else's DNS leads here
+ * is not this machine's. Nor is what a proxy of this machine hands on, where it says so: by a
+ * header, or by HTTP/1.0, which no browser speaks. One that says nothing cannot be told from a
+ * browser.
  */
 export function isLocal({ url, headers }: Request, sender: Sender | null): boolean {
   const { address = null, isHttp10 = true } = sender ?? {};
@@ -53,8 +60,9 @@ const isLoopback = (address: string): boolean =>
   /^(localhost|.*\.localhost|\[?::1\]?|(::ffff:)?127(\.\d{1,3}){3})$/i.test(address);
 
 /**
- * Did a page of another origin have the browser send this? It could not read the answer, and none of its requests may do anything. A
- * link of another site may lead to the page, in a window of its own.
+ * Did a page of another origin have the browser send this? It could not read the answer, and none
+ * of its requests may do anything. A link of another site may lead to the page, in a window of its
+ * own.
  */
 export function isForeign(request: Request): boolean {
   const { headers } = request;
@@ -66,8 +74,9 @@ export function isForeign(request: Request): boolean {
 }
 
 /**
- * Comes an action from the page itself? A form of another site can send neither the header nor this type, and a script of
- * another site must ask for the header first, which is granted to none. Browsers name the origin of each POST.
+ * Comes an action from the page itself? A form of another site can send neither the header nor this
+ * type, and a script of another site must ask for the header first, which is granted to none.
+ * Browsers name the origin of each POST.
  */
 export function isFromPage(request: Request): boolean {
   const { headers } = request;
@@ -76,7 +85,10 @@ export function isFromPage(request: Request): boolean {
   return headers.has("origin");
 }
 
-/** Is it an origin of the address that was asked for? Not the scheme: what ends TLS may stand before this server. */
+/**
+ * Is it an origin of the address that was asked for? Not the scheme: what ends TLS may stand before
+ * this server.
+ */
 function isOwn(origin: string, { headers, url }: Request): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);

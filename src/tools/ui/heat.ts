@@ -65,8 +65,8 @@ export class Heat {
   }
 
   /**
-   * Reads what was told since the last time, once for all that ask meanwhile. Never rejects, nor waits for long: the locks can be shown
-   * without it, and what is read later is shown later.
+   * Reads what was told since the last time, once for all that ask meanwhile. Never rejects, nor
+   * waits for long: the locks can be shown without it, and what is read later is shown later.
    */
   refresh(): Promise<void> {
     this.#reading ??= this.#read()
@@ -106,7 +106,10 @@ export class Heat {
     this.#forget();
   }
 
-  /** Begins again where the last entry has gone: those of another stream have lower ids, behind a time that was ahead. */
+  /**
+   * Begins again where the last entry has gone: those of another stream have lower ids, behind a
+   * time that was ahead.
+   */
   async #lookBack(): Promise<void> {
     const last = listOf(await this.#redis.callBuffer("XRANGE", STREAM, this.#last, this.#last));
     if (last.length > 0) return;

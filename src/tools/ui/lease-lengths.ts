@@ -17,9 +17,10 @@ const VAGUE = 0.15;
 const ROUNDING = 50;
 
 /**
- * How long the leases of holds are. Redis has only what is left of each, so it is learned look by look. No lease is longer than the time
- * that its hold has stood and what is left, and after a renewal none is longer than what is left and the time between the looks. What is
- * left is the least. Where these are close to each other, the length is known.
+ * How long the leases of holds are. Redis has only what is left of each, so it is learned look by
+ * look. No lease is longer than the time that its hold has stood and what is left, and after a
+ * renewal none is longer than what is left and the time between the looks. What is left is the
+ * least. Where these are close to each other, the length is known.
  */
 export class LeaseLengths {
   #known = new Map<string, Bounds>();

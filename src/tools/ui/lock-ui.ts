@@ -36,8 +36,9 @@ export interface LockUI {
   /** Answers a request of Hono, Bun, Deno, Next.js, h3 and others, whatever its path. */
   readonly fetch: (request: Request) => Promise<Response>;
   /**
-   * Answers a request of `node:http`, Express, Koa, Fastify, Nest and others, whatever its path. A body that was read before must be
-   * its `body`, as Express and Nest do it; how Koa and Fastify do stands in docs/page.md.
+   * Answers a request of `node:http`, Express, Koa, Fastify, Nest and others, whatever its path. A
+   * body that was read before must be its `body`, as Express and Nest do it; how Koa and Fastify do
+   * stands in docs/page.md.
    */
   readonly node: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Ends all streams of viewers. Requests that come later are answered with 503. */
@@ -45,13 +46,16 @@ export interface LockUI {
 }
 
 /**
- * Creates the page that shows the locks of all processes: their holders and since when, their waiters, and which client blocks
- * which. It asks Redis every 2 s while anybody looks, once for all viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
+ * Creates the page that shows the locks of all processes: their holders and since when, their
+ * waiters, and which client blocks which. It asks Redis every 2 s while anybody looks, once for all
+ * viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
  *
  * @param options.locks the lock client of one Redis.
- * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
+ * @param options.authorize decides which requests may see it. Left out: only browsers of this
+ *   machine, and only by `node`.
  * @param options.actions what viewers may do: "recall", "break". They need `authorize`. Default: nothing.
- * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
+ * @param options.redis a connection to the same Redis, for what `observe()` has written and for
+ *   deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example
  * const ui = createLockUI({ locks, authorize: (request) => isAdmin(request) });
@@ -106,7 +110,8 @@ class Page {
     if (viewer instanceof Response) return viewer;
     if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
     const { searchParams } = new URL(request.url);
-    // All parts have the page's own path: what mounts it may cut off that path, or a slash at its end, or lead nothing else to it.
+    // All parts have the page's own path: what mounts it may cut off that path, or a slash at its
+    // end, or lead nothing else to it.
     const part = searchParams.get("part") ?? "index.html";
     if (request.method === "POST") return this.#act(part, viewer, request);
     if (request.method !== "GET" && request.method !== "HEAD") return plainly(405, "GET and POST only.");
@@ -189,7 +194,10 @@ class Page {
   }
 }
 
-/** A browser asks again each time, and is told that nothing has changed: a new version of the package must not meet an old page. */
+/**
+ * A browser asks again each time, and is told that nothing has changed: a new version of the
+ * package must not meet an old page.
+ */
 function sendAsset({ type, text, tag }: Asset, request: Request): Response {
   const headers = { etag: tag, "cache-control": "no-cache" };
   return request.headers.get("if-none-match") === tag

@@ -2,17 +2,21 @@ import type { LockEvents, RedisLike } from "../../index.ts";
 import type { CommonClient } from "../../inside.ts";
 import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
-/** ms from one entry to the next: a process writes no more often. And from what happens to the entry that tells it, at least. */
+/**
+ * ms from one entry to the next: a process writes no more often. And from what happens to the entry
+ * that tells it, at least.
+ */
 const EVERY = 5_000;
 const SOON = 1_000;
 
 /**
- * Has a client tell the page what its callers wait for: for the views of heat and history. It counts in memory, and writes one entry
- * in 5 s at the most, into one stream of bounded length, which lives for an hour. Nothing is sent for calls that did not wait.
+ * Has a client tell the page what its callers wait for: for the views of heat and history. It
+ * counts in memory, and writes one entry in 5 s at the most, into one stream of bounded length,
+ * which lives for an hour. Nothing is sent for calls that did not wait.
  *
  * @param locks the client.
- * @param redis a connection to where the page reads; it may be that of the client. It needs the rights `+xadd +pexpire`, for
- *   `holdfast:observed`.
+ * @param redis a connection to where the page reads; it may be that of the client. It needs the
+ *   rights `+xadd +pexpire`, for `holdfast:observed`.
  * @returns how to stop it.
  * @example
  * const stop = observe(locks, redis);

@@ -1,6 +1,7 @@
 import { NAME_BYTES_MAX } from "../../inside.ts";
 
-// What observed processes write, and the page reads: one stream, in which each process has an entry for some seconds.
+// What observed processes write, and the page reads: one stream, in which each process has an entry
+// for some seconds.
 
 /** The stream. It is none of a lock's keys, and no lock needs it. */
 export const STREAM = "holdfast:observed";
@@ -12,9 +13,15 @@ export const ENTRIES = 20_000;
 export interface Told {
   /** The `id` of its client. */
   readonly client: string;
-  /** By name: how many calls had waited for how long, as `stepOf` has it, when they got the lock or gave up. */
+  /**
+   * By name: how many calls had waited for how long, as `stepOf` has it, when they got the lock or
+   * gave up.
+   */
   readonly waits: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Single calls: what, the lock's name, how many ms ago, after how many ms, why. The latest ones, if there were many. */
+  /**
+   * Single calls: what, the lock's name, how many ms ago, after how many ms, why. The latest ones,
+   * if there were many.
+   */
   readonly events: readonly (readonly [
     "acquire" | "giveup" | "lost",
     string,
@@ -44,8 +51,9 @@ const MOST_CALLS = 1e9;
 const KINDS: readonly unknown[] = ["acquire", "giveup", "lost"];
 
 /**
- * Null: no `observe()` has written this. Any program may write to the stream that has the few rights of one that is observed, so all of an
- * entry is looked at here, before anything of it is believed.
+ * Null: no `observe()` has written this. Any program may write to the stream that has the few
+ * rights of one that is observed, so all of an entry is looked at here, before anything of it is
+ * believed.
  */
 export function decodeTold(text: string): Told | null {
   if (text.length > LONGEST) return null;

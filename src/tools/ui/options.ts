@@ -2,7 +2,10 @@ import type { LockClient, RedisLike } from "../../index.ts";
 import { quote } from "../../util/quote.ts";
 import type { Action } from "./shown.ts";
 
-/** May this request see the page? A text means yes, and is the viewer's name, for the holder of a lock that it breaks. */
+/**
+ * May this request see the page? A text means yes, and is the viewer's name, for the holder of a
+ * lock that it breaks.
+ */
 export type Authorize = (
   request: Request,
 ) => boolean | string | Response | PromiseLike<boolean | string | Response>;
@@ -12,20 +15,22 @@ export interface LockUIOptions {
   /** Whose locks are shown: the client's, and all others on the same Redis behind the same prefix. */
   readonly locks: LockClient;
   /**
-   * Decides about each request: true, or the viewer's name, lets it in, false refuses it with 403, and a Response is the answer, such
-   * as one that asks for a password. Left out: only browsers of this machine are let in, by `node`; `fetch` refuses everybody, because
-   * it does not see where a request comes from. A proxy on this machine that adds nothing to what it hands on looks like a browser: behind
-   * one, give an `authorize`.
+   * Decides about each request: true, or the viewer's name, lets it in, false refuses it with 403,
+   * and a Response is the answer, such as one that asks for a password. Left out: only browsers of
+   * this machine are let in, by `node`; `fetch` refuses everybody, because it does not see where a
+   * request comes from. A proxy on this machine that adds nothing to what it hands on looks like a
+   * browser: behind one, give an `authorize`.
    */
   readonly authorize?: Authorize | undefined;
   /**
-   * What viewers may do: "recall" a lock that its holder keeps unused; "break" the hold that they see. They need
-   * `authorize`. Default: nothing.
+   * What viewers may do: "recall" a lock that its holder keeps unused; "break" the hold that they
+   * see. They need `authorize`. Default: nothing.
    */
   readonly actions?: readonly Action[] | undefined;
   /**
-   * A connection to the Redis of the locks, with the same `keyPrefix`: where `observe()` writes, for heat, history and losses, and
-   * where callers note that they wait for each other. Left out: none of these is shown, and circles are a sign and no proof.
+   * A connection to the Redis of the locks, with the same `keyPrefix`: where `observe()` writes,
+   * for heat, history and losses, and where callers note that they wait for each other. Left out:
+   * none of these is shown, and circles are a sign and no proof.
    */
   readonly redis?: Pick<RedisLike, "callBuffer" | "options"> | undefined;
 }

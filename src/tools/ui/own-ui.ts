@@ -15,8 +15,9 @@ const CLOSED =
   "This page is open to the one who started it: open the whole address that it printed, by pasting it where addresses are typed.";
 
 /**
- * A page at a port of its own, for browsers of this machine that have opened its address with the word. They get the word as a cookie, so
- * it leaves the address bar, and other users of the machine, and what a proxy lets in, are shown nothing.
+ * A page at a port of its own, for browsers of this machine that have opened its address with the
+ * word. They get the word as a cookie, so it leaves the address bar, and other users of the
+ * machine, and what a proxy lets in, are shown nothing.
  */
 export const createOwnUI = (options: Omit<LockUIOptions, "authorize">, owner: Owner): LockUI =>
   lockUI(options, admitOwner(owner));

@@ -1,5 +1,6 @@
-// What the server of the page tells it, as JSON, by the names of the table in src/api/party.ts. Times are ms up to the moment when it was
-// seen, so that no clock of a viewer counts: there is no `since`.
+// What the server of the page tells it, as JSON, by the names of the table in src/api/party.ts.
+// Times are ms up to the moment when it was seen, so that no clock of a viewer counts: there is no
+// `since`.
 // It imports nothing: a browser has no types of Node.js.
 
 /** As `locks.list()` has it. */
@@ -92,8 +93,9 @@ export interface ShownClient extends ShownWaiter {
   /** How many of its calls wait there. */
   readonly calls: number;
   /**
-   * It stands further up in this branch as well: all of these processes wait for each other. "deadlock": these callers, and for ever;
-   * "possible": these callers, but others may help; "sign": clients may have many callers, and which ones these are nobody has said.
+   * It stands further up in this branch as well: all of these processes wait for each other.
+   * "deadlock": these callers, and for ever; "possible": these callers, but others may help;
+   * "sign": clients may have many callers, and which ones these are nobody has said.
    */
   readonly circle: "deadlock" | "possible" | "sign" | null;
   /** What it holds is shown elsewhere. */
@@ -159,7 +161,10 @@ export interface ShownHeat {
 
 export interface ShownHeats extends Seen {
   readonly view: "heat";
-  /** The most waited for first; at most 100. Null: nothing is observed, because the page was made without `redis`. */
+  /**
+   * The most waited for first; at most 100. Null: nothing is observed, because the page was made
+   * without `redis`.
+   */
   readonly heats: readonly ShownHeat[] | null;
   /** How many processes have told something in this time. */
   readonly processes: number;

@@ -1,8 +1,14 @@
 import { respond } from "./guard.ts";
 
-/** ms between signs of life: by them a browser knows that this server is there, and proxies keep a quiet stream open. */
+/**
+ * ms between signs of life: by them a browser knows that this server is there, and proxies keep a
+ * quiet stream open.
+ */
 const PING = 3_000;
-/** A stream ends after so many ms, and the browser opens another one: by then its viewer may not be let in any more. */
+/**
+ * A stream ends after so many ms, and the browser opens another one: by then its viewer may not be
+ * let in any more.
+ */
 const LONGEST = 5 * 60_000;
 /** What was sent and not read yet, beyond which a slow reader gets no further look, in messages. */
 const BEHIND = 4;

@@ -1,6 +1,9 @@
 import type { Listed } from "../../index.ts";
 
-/** More locks are not kept in memory, nor more of their holders and waiters: those that nobody waits for are only counted. */
+/**
+ * More locks are not kept in memory, nor more of their holders and waiters: those that nobody waits
+ * for are only counted.
+ */
 const LOCKS = 10_000;
 const PEOPLE = 100_000;
 
@@ -64,7 +67,10 @@ const inFront = (one: Ranked, other: Ranked): number =>
   (other.lock.heldFor ?? 0) - (one.lock.heldFor ?? 0) ||
   (one.lock.name < other.lock.name ? -1 : 1);
 
-/** In ms. Places in a queue are in the order of coming, but for those of other priority or mode: the longest wait is not always the first's. */
+/**
+ * In ms. Places in a queue are in the order of coming, but for those of other priority or mode: the
+ * longest wait is not always the first's.
+ */
 export function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;
   for (const { waitedFor } of waiters ?? [])

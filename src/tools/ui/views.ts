@@ -43,7 +43,10 @@ export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLen
   };
 }
 
-/** What is looked for stands in the name, or in what is known of a holder or waiter; or it is a pattern for the name. */
+/**
+ * What is looked for stands in the name, or in what is known of a holder or waiter; or it is a
+ * pattern for the name.
+ */
 export function fits(lock: Listed, search: string): boolean {
   if (search === "") return true;
   if (isPattern(search)) return new Glob(search).matches(lock.name);

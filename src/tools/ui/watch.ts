@@ -4,7 +4,10 @@ import { type Survey, Tally } from "./survey.ts";
 
 /** ms from one look at the locks to the next. */
 const PAUSE = 2_000;
-/** ms up to the first part of a first look, which may take long. Each next one comes later: what has been seen is sent again. */
+/**
+ * ms up to the first part of a first look, which may take long. Each next one comes later: what has
+ * been seen is sent again.
+ */
 const PART = 400;
 
 /** What is known at a time. */
@@ -13,7 +16,10 @@ export interface Sight {
   readonly survey: Survey | null;
   /** Why the last look failed; null: it did not. */
   readonly trouble: string | null;
-  /** ms from `survey.at` until there should be a newer one: what takes much longer is no pace of this page's. */
+  /**
+   * ms from `survey.at` until there should be a newer one: what takes much longer is no pace of
+   * this page's.
+   */
   readonly due: number;
   /** How long the leases of holds are, as far as the looks so far tell it. */
   readonly lengths: LeaseLengths;
@@ -48,7 +54,10 @@ export class Watch {
     return this.#sight.survey;
   }
 
-  /** Tells what was seen last, or why nothing was, if that is not old, and then each time that it has looked. Returns how to stop. */
+  /**
+   * Tells what was seen last, or why nothing was, if that is not old, and then each time that it
+   * has looked. Returns how to stop.
+   */
   view(viewer: (sight: Sight) => void): () => void {
     this.#viewers.add(viewer);
     const { survey, trouble } = this.#sight;

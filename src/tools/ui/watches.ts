@@ -1,7 +1,10 @@
 import type { Listed, ListOptions } from "../../index.ts";
 import { type Sight, Watch } from "./watch.ts";
 
-/** The parts of the time that looks at all locks take at the most, and those at one pattern, of which there are so many at the most. */
+/**
+ * The parts of the time that looks at all locks take at the most, and those at one pattern, of
+ * which there are so many at the most.
+ */
 const SHARE = 1 / 4;
 const NARROW_SHARE = 1 / 16;
 const NARROW = 8;
@@ -15,8 +18,9 @@ export interface Narrow extends Pick<ListOptions, "match" | "kind"> {
 }
 
 /**
- * Looks at the locks for all viewers: at all of them, once for all; and where these are too many to be kept in memory, or a viewer
- * gives a pattern, at those that fit, which costs Redis little more than stepping over the keys.
+ * Looks at the locks for all viewers: at all of them, once for all; and where these are too many to
+ * be kept in memory, or a viewer gives a pattern, at those that fit, which costs Redis little more
+ * than stepping over the keys.
  */
 export class Watches {
   readonly #list: List;

@@ -21,7 +21,10 @@ export interface Arena {
 
 export interface ArenaOptions {
   readonly workers: number;
-  /** Give the servers clocks that can be turned, where there is a way to do so, and that run at these rates. Null: the machine's. */
+  /**
+   * Give the servers clocks that can be turned, where there is a way to do so, and that run at
+   * these rates. Null: the machine's.
+   */
   readonly rate: (() => number) | null;
   /** How many masters a quorum has. */
   readonly masters: number;

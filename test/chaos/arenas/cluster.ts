@@ -64,8 +64,8 @@ function failovers(nodes: RedisCluster): Fault[] {
       const key = keyOf(field.dice.pick(LOCKS));
       const primary = await nodes.primaryOf(key);
       begin(`port ${primary.server.port}, of ${key}`);
-      // The primary takes no writes until the replica has all of them, so nothing should be forgotten; but that it
-      // was this failover, and no other one, cannot be told.
+      // The primary takes no writes until the replica has all of them, so nothing should be
+      // forgotten; but that it was this failover, and no other one, cannot be told.
       const replica = await nodes.replicaOf(primary);
       await replica.admin.call("CLUSTER", "FAILOVER");
       // Redis gives it up by itself when the replica does not catch up within 5 s.

@@ -7,7 +7,10 @@ import { serverFaults } from "../faults/servers.ts";
 import type { Arena, ArenaOptions } from "./arena.ts";
 import { Wires } from "./wires.ts";
 
-/** A primary with a replica, watched over by three sentinels. Workers ask the sentinels where the primary is. */
+/**
+ * A primary with a replica, watched over by three sentinels. Workers ask the sentinels where the
+ * primary is.
+ */
 export async function sentinel({ workers }: ArenaOptions): Promise<Arena> {
   const group = await SentinelGroup.launch();
   const wires = await Wires.lay(group, workers);

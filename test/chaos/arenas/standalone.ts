@@ -7,7 +7,10 @@ import type { Arena, ArenaOptions } from "./arena.ts";
 import { launch } from "./launch.ts";
 import { Wires } from "./wires.ts";
 
-/** What it has answered is in its log of commands; a crash of the process, not of the machine, leaves it whole. */
+/**
+ * What it has answered is in its log of commands; a crash of the process, not of the machine,
+ * leaves it whole.
+ */
 const args = ["--appendonly", "yes", "--appendfsync", "no"];
 
 /** One server. */

@@ -38,7 +38,10 @@ function tooMany(lock: string, last: Hold, all: readonly Hold[], units: number):
   return { rule: "one holder", what, ...told };
 }
 
-/** Between its first and its last claim a process said that it holds. A lease that has ended never says so again. */
+/**
+ * Between its first and its last claim a process said that it holds. A lease that has ended never
+ * says so again.
+ */
 interface Claimed {
   readonly hold: Hold;
   readonly first: number;

@@ -10,7 +10,10 @@ import { turns } from "./turns.ts";
 import type { Violation } from "./violation.ts";
 import { endings, serving, starvation } from "./waiting.ts";
 
-/** What locks of all kinds are held to. What a kind allows stands in `allows.ts`, and what is forgiven in `excuses.ts`. */
+/**
+ * What locks of all kinds are held to. What a kind allows stands in `allows.ts`, and what is
+ * forgiven in `excuses.ts`.
+ */
 const RULES: readonly ((story: Story) => Violation[])[] = [
   exclusion,
   register,

@@ -85,7 +85,10 @@ function inTime(story: Story): Violation[] {
   });
 }
 
-/** When the term was surely over in Redis: its resignation was confirmed, or another caller had a later one. */
+/**
+ * When the term was surely over in Redis: its resignation was confirmed, or another caller had a
+ * later one.
+ */
 function endOfTerm({ holds }: Story, { lock, token }: Shown): number {
   const ends = (holds.get(lock) ?? []).map((hold) => {
     if (hold.token > token) return hold.from;

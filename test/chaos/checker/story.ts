@@ -6,7 +6,10 @@ export interface Span {
   readonly to: number;
 }
 
-/** One call for a lock, from the question to the end of what came of it. Times are µs, but for what the event gives in ms. */
+/**
+ * One call for a lock, from the question to the end of what came of it. Times are µs, but for what
+ * the event gives in ms.
+ */
 export interface Call extends Omit<Extract<CallEvent, { is: "ask" }>, "is" | "call" | "how"> {
   readonly by: string;
   readonly number: number;
@@ -29,7 +32,10 @@ export interface Hold {
   unlocked: { at: number; error: string | null } | null;
   /** The first time that its holder was told, by a look of its own, that it does not hold. */
   unheld: number | null;
-  /** The first and the last time that its process read on the machine's monotonic clock right before its lease said "held". */
+  /**
+   * The first and the last time that its process read on the machine's monotonic clock right before
+   * its lease said "held".
+   */
   claims: { first: number; last: number } | null;
   /** From then on its holder did not count on it any more. Set when the whole history is known. */
   until: number;

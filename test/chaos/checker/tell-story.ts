@@ -146,7 +146,10 @@ function claim(hold: Hold, at: number): void {
   hold.claims = { first: hold.claims?.first ?? at, last: at };
 }
 
-/** A holder counts on its lock until it gives the lock up, is told of the loss, dies, or its deadline passes. */
+/**
+ * A holder counts on its lock until it gives the lock up, is told of the loss, dies, or its
+ * deadline passes.
+ */
 function endHold(hold: Hold, life: Life | undefined, over: number): void {
   const { until, unlock, lost, deadline } = hold;
   hold.until = Math.min(until, unlock ?? NEVER, lost?.at ?? NEVER, life?.dead?.at ?? NEVER, deadline, over);

@@ -12,7 +12,8 @@ import { nameOf, type Violation } from "./violation.ts";
 export function tokens(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {
     const kind = holds[0] && allows(holds[0].call).tokens;
-    if (kind === "times" || holds.every(({ token }) => token === 0)) return []; // `turns` judges times; 0: no tokens
+    // `turns` judges times; 0: no tokens
+    if (kind === "times" || holds.every(({ token }) => token === 0)) return [];
     const forgotten = new Forgotten(story, holds);
     const follows = order(holds);
     const early = kind === "apart" ? twice(holds, forgotten) : inOrder(holds, forgotten, follows);

@@ -4,8 +4,8 @@ import type { Call, Hold, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
 /**
- * What runs once per interval: at most one run begins in each, where the one before has ended well; and while nothing is wrong
- * there is one again, also after a crash.
+ * What runs once per interval: at most one run begins in each, where the one before has ended well;
+ * and while nothing is wrong there is one again, also after a crash.
  */
 export function turns(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) =>

@@ -20,7 +20,10 @@ export const ms = (micros: number): string => `${(micros / 1_000).toFixed(3)} ms
 const BEFORE = 20;
 const AFTER = 8;
 
-/** The violation and what happened around it, a line an event, ms from its moment; ">" marks those who took part. */
+/**
+ * The violation and what happened around it, a line an event, ms from its moment; ">" marks those
+ * who took part.
+ */
 export function excerpt(violation: Violation, events: readonly Event[]): string {
   const locks = new Map<string, string>();
   for (const event of events) if (event.is === "ask") locks.set(callKey(event.by, event.call), event.lock);

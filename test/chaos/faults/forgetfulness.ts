@@ -13,7 +13,10 @@ const LOOKS = 200;
 /** ms after which another node that does not answer counts as one that has nothing. */
 const ANSWERS_WITHIN = 100;
 
-/** Nodes that lose what they have and go on running. The promise bears it where the others have it too, so it comes only then. */
+/**
+ * Nodes that lose what they have and go on running. The promise bears it where the others have it
+ * too, so it comes only then.
+ */
 export function forgetfulness(roster: Roster): readonly Fault[] {
   // RACE: two nodes at a time, each of which sees what the other one is about to forget.
   let turn = Promise.resolve(false);
@@ -52,8 +55,8 @@ interface Harm {
 }
 
 /**
- * RACE: a vote between the look at a node and what follows. So nothing gets there meanwhile, and what it was sent before it
- * has answered: it was asked twice since.
+ * RACE: a vote between the look at a node and what follows. So nothing gets there meanwhile, and
+ * what it was sent before it has answered: it was asked twice since.
  */
 async function undisturbed<T>({ wires }: Field, { admin, number }: Node, body: () => Promise<T>): Promise<T> {
   const its = wires.all([number - 1]);

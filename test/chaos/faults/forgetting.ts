@@ -2,7 +2,8 @@ import { micros } from "../history/events.ts";
 import type { Field } from "./fault.ts";
 
 /**
- * Notes the moments between which the servers may have forgotten what they had promised. Tokens are the server's µs.
+ * Notes the moments between which the servers may have forgotten what they had promised. Tokens are
+ * the server's µs.
  *
  * @param unsure how many ms `now` may be wrong by
  * @returns call it when no server is left that remembers what the others do not

@@ -7,7 +7,10 @@ const SCRIPTS = named("evalsha", "eval");
 /** ms to wait for a fault that hits the next command. */
 const SOON = 2_000;
 
-/** One worker's wires, or now and then everybody's. Where some servers can be spared, mostly to some of them only. */
+/**
+ * One worker's wires, or now and then everybody's. Where some servers can be spared, mostly to some
+ * of them only.
+ */
 function some({ fleet, wires, dice }: Field): { proxies: readonly TcpProxy[]; whose: string } {
   const member = dice.chance(0.2) ? null : dice.pick(fleet.members);
   const [whose, most] = member ? [`${member.by}'s`, wires.servers.length] : ["everybody's", wires.spare];

@@ -4,7 +4,10 @@ import type { Fault } from "./fault.ts";
 import { type Node, names, type Roster } from "./roster.ts";
 import { serverFaults } from "./servers.ts";
 
-/** What the masters of a quorum bear at any time: at one of them, and now and then at more than the others can do without. */
+/**
+ * What the masters of a quorum bear at any time: at one of them, and now and then at more than the
+ * others can do without.
+ */
 export function nodeFaults(roster: Roster): readonly Fault[] {
   const { majority } = roster;
   return [

@@ -6,12 +6,16 @@ const EVERY = 30;
 /** ms after which a server that does not answer may be anything. */
 const UNSURE_AFTER = 300;
 
-/** The nodes that take writes at the moment, each with what makes it another one after a failover; null: that cannot be known. */
+/**
+ * The nodes that take writes at the moment, each with what makes it another one after a failover;
+ * null: that cannot be known.
+ */
 export type Look = () => Promise<{ readonly primaries: string; readonly tooMany: boolean } | null>;
 
 /**
- * Watches who takes writes. A failover is not only what the director orders: on a busy machine servers seem to be down
- * that are not. What was promised before it may be forgotten, and while there are two primaries, two may hold a lock.
+ * Watches who takes writes. A failover is not only what the director orders: on a busy machine
+ * servers seem to be down that are not. What was promised before it may be forgotten, and while
+ * there are two primaries, two may hold a lock.
  *
  * @returns ends the watch
  */

@@ -13,7 +13,10 @@ export interface Node {
   readonly clock: ServerClock | null;
 }
 
-/** The masters of a quorum, and which of them nothing is wrong with: two faults at a time are never at the same one. */
+/**
+ * The masters of a quorum, and which of them nothing is wrong with: two faults at a time are never
+ * at the same one.
+ */
 export class Roster {
   readonly nodes: readonly Node[];
   readonly majority: number;

@@ -43,8 +43,8 @@ export class ServerTime {
   }
 
   /**
-   * Resolves when it is later than ever. Before that, data must not get lost: tokens follow the last one or the clock,
-   * and may fall when both are gone.
+   * Resolves when it is later than ever. Before that, data must not get lost: tokens follow the
+   * last one or the clock, and may fall when both are gone.
    */
   async caughtUp(): Promise<void> {
     await delay(Math.max(0, this.#latest + RESERVED - this.now));

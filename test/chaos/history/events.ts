@@ -1,8 +1,9 @@
 import type { LockStats } from "../../../src/index.ts";
 
 /**
- * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here.
- * `quorumLock`: the `lock` of several masters. `permit`: some permits of a semaphore. `once`: a run in its interval.
+ * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of
+ * its own here. `quorumLock`: the `lock` of several masters. `permit`: some permits of a semaphore.
+ * `once`: a run in its interval.
  */
 export type LockKind =
   | "lock"
@@ -45,8 +46,9 @@ export type CallEvent =
   /** Its signal is aborted now, while it waits. */
   | { is: "abort"; call: number }
   /**
-   * It has the lock; `left` ms until the lease's own deadline. What does not tell its deadline is counted on as long as it is seen.
-   * The token of a run is its beginning by the server's clock, in ms. `held`: as the lease says right after this time was read.
+   * It has the lock; `left` ms until the lease's own deadline. What does not tell its deadline is
+   * counted on as long as it is seen. The token of a run is its beginning by the server's clock, in
+   * ms. `held`: as the lease says right after this time was read.
    */
   | { is: "lease"; call: number; token: number; left: number; held?: boolean }
   /** It did not get the lock, because somebody else has it. */
@@ -68,9 +70,15 @@ export type CallEvent =
 
 /** What a worker tells of itself. */
 type WorkerEvent =
-  /** An observer of an election is shown another leader; `token` 0: none, from here on. `number`: of its proclamation, from 1 in each term. */
+  /**
+   * An observer of an election is shown another leader; `token` 0: none, from here on. `number`: of
+   * its proclamation, from 1 in each term.
+   */
   | { is: "shown"; lock: string; token: number; number: number }
-  /** Asks for another number of permits, and has an answer; `set` is the number of this question in the worker. */
+  /**
+   * Asks for another number of permits, and has an answer; `set` is the number of this question in
+   * the worker.
+   */
   | { is: "sets"; set: number; lock: string; permits: number }
   | { is: "has set"; set: number; error: string | null }
   | { is: "up"; settings: string }
@@ -89,7 +97,10 @@ type DirectorEvent =
   | { is: "dead"; victim: string; meant: boolean; how: string }
   | { is: "stopped"; victim: string }
   | { is: "continued"; victim: string }
-  /** The server may have forgotten, between two moments, what it had promised before. The times are server µs as in tokens. */
+  /**
+   * The server may have forgotten, between two moments, what it had promised before. The times are
+   * server µs as in tokens.
+   */
   | { is: "forgot"; since: number; from: number; to: number; what: string }
   /** The machine's wall clock was stepped by so many ms: an accident of the machine, no fault of the run. */
   | { is: "clock step"; ms: number }
@@ -98,7 +109,10 @@ type DirectorEvent =
   /** All callers had their time to finish. */
   | { is: "over" };
 
-/** `at`: µs of the system's monotonic clock, which all processes of a machine share. `by`: "director", or worker and life: "2.1". */
+/**
+ * `at`: µs of the system's monotonic clock, which all processes of a machine share. `by`:
+ * "director", or worker and life: "2.1".
+ */
 export type Event = { at: number; by: string } & (CallEvent | WorkerEvent | DirectorEvent);
 
 /** Without `at` and `by`, which the recorder adds. */

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { micros, type Told } from "./events.ts";
 
 /**
- * Writes what happens to a file of its own, one line of JSON an event. Every line is one write to the system before
- * the next statement runs, so what a killed process has told is there.
+ * Writes what happens to a file of its own, one line of JSON an event. Every line is one write to
+ * the system before the next statement runs, so what a killed process has told is there.
  */
 export class Recorder {
   readonly #file: number;

@@ -3,7 +3,10 @@ import { mayBeForgotten, wasOver } from "../checker/excuses.ts";
 import type { Hold, Story } from "../checker/story.ts";
 import { PASSED } from "../settings.ts";
 
-/** An operation as `main.go` reads it. Times are µs; without `return` it is pending to the end of the history. */
+/**
+ * An operation as `main.go` reads it. Times are µs; without `return` it is pending to the end of
+ * the history.
+ */
 interface Operation {
   readonly do: "acquire" | "end";
   readonly hold: number;
@@ -31,13 +34,16 @@ const MOST_HOLDS = 5_000;
 /**
  * A history for each lock, of the operations that a caller has seen:
  *
- * - **acquire**, from its question to its lease. One that had no lease is left out: it has seen nothing that a model could deny.
- * - **end**, from the moment in which the holder counts on its lock no longer (its unlock begins, it is told the loss, its lease is
- *   over, its process dies) to the answer of its unlock. Without an answer, because its process was killed or its lease was lost,
- *   the end is pending: Redis may have the hold for as long as it likes, and no other holder may come before the end begins.
+ * - **acquire**, from its question to its lease. One that had no lease is left out: it has seen
+ *   nothing that a model could deny.
+ * - **end**, from the moment in which the holder counts on its lock no longer (its unlock begins,
+ *   it is told the loss, its lease is over, its process dies) to the answer of its unlock. Without
+ *   an answer, because its process was killed or its lease was lost, the end is pending: Redis may
+ *   have the hold for as long as it likes, and no other holder may come before the end begins.
  *
- * A pair of both may be left out of any history without making it wrong. So what may have met a server that had forgotten is left
- * out, from its loss until the longest lease is over; the project's own checker judges that.
+ * A pair of both may be left out of any history without making it wrong. So what may have met a
+ * server that had forgotten is left out, from its loss until the longest lease is over; the
+ * project's own checker judges that.
  */
 export function histories(story: Story): History[] {
   return [...story.holds].flatMap(([lock, holds]) => {

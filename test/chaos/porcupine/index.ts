@@ -23,8 +23,9 @@ export interface Judgement {
 }
 
 /**
- * Asks Porcupine, a checker by other people, whether each lock's history is that of a lock at all: is there an order of the
- * operations that a model allows, in which each happens between its call and its return? `folder`: gets a picture of each that is not.
+ * Asks Porcupine, a checker by other people, whether each lock's history is that of a lock at all:
+ * is there an order of the operations that a model allows, in which each happens between its call
+ * and its return? `folder`: gets a picture of each that is not.
  */
 export async function judge(story: Story, folder: string): Promise<Judgement> {
   const all = histories(story);

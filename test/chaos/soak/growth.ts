@@ -8,7 +8,10 @@ export interface Measured {
 
 const MIB = 2 ** 20;
 
-/** By how much the last figure may exceed the first. What leaks in each call is a hundred times that after some minutes. */
+/**
+ * By how much the last figure may exceed the first. What leaks in each call is a hundred times that
+ * after some minutes.
+ */
 const BOUNDS: readonly { readonly what: keyof Usage; readonly words: string; most(first: number): number }[] =
   [
     { what: "heap", words: "MiB of heap after GC", most: (first) => 1.1 * first + 2 * MIB },

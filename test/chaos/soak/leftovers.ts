@@ -3,7 +3,10 @@ import { openConnection } from "../../support/servers/connection.ts";
 import { KEY_PREFIX } from "../arenas/arena.ts";
 import type { Wires } from "../arenas/wires.ts";
 
-/** What the docs say stays without a TTL: the clock of tokens, and the number of a semaphore that setPermits has set. */
+/**
+ * What the docs say stays without a TTL: the clock of tokens, and the number of a semaphore that
+ * setPermits has set.
+ */
 const DOCUMENTED = [`${KEY_PREFIX}holdfast:clock`, `${KEY_PREFIX}holdfast:semaphore:{slots}`];
 
 /** What is left in Redis of workers that have ended. */

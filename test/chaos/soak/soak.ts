@@ -6,10 +6,16 @@ import type { Usage } from "../worker/usage.ts";
 import { growth } from "./growth.ts";
 import { type Leftovers, leftovers } from "./leftovers.ts";
 
-/** Workers that live from the beginning to the end, to see whether they grow. The others are killed and closed. */
+/**
+ * Workers that live from the beginning to the end, to see whether they grow. The others are killed
+ * and closed.
+ */
 export const STEADY = 2;
 
-/** What happens in a soak: to processes, connections and messages, and to a server only what leaves its data alone. */
+/**
+ * What happens in a soak: to processes, connections and messages, and to a server only what leaves
+ * its data alone.
+ */
 export const SOAK_FAULTS = [
   "kill a worker",
   "close a client",

@@ -16,7 +16,10 @@ import type { Wish } from "./wish.ts";
 
 /** What a caller has: what all of it has in common. */
 export interface AnyLease {
-  /** Of a lock, or of one of several; of permits the number that Redis has for their turn, which grows as tokens do. 0: there is none. */
+  /**
+   * Of a lock, or of one of several; of permits the number that Redis has for their turn, which
+   * grows as tokens do. 0: there is none.
+   */
   token(lock: string): number;
   /** By what the events of the client call it. */
   told(lock: string): string;
@@ -111,7 +114,10 @@ function asAny(lease: OneLease): AnyLease {
 
 const electionOf = (locks: LockClient, name: string): Election => locks.election(name, { lease: TERM_LEASE });
 
-/** Leads, and campaigns again behind each loss, until a body has ended in its term. `body`: `isLost` asks whether its term is over. */
+/**
+ * Leads, and campaigns again behind each loss, until a body has ended in its term. `body`: `isLost`
+ * asks whether its term is over.
+ */
 export const runAsLeader = (
   locks: LockClient,
   name: string,

@@ -41,7 +41,10 @@ export async function caller(desk: Desk): Promise<void> {
   }
 }
 
-/** ms that a run, or a term, may take besides what its caller would wait: Redis is asked again until it has answered. */
+/**
+ * ms that a run, or a term, may take besides what its caller would wait: Redis is asked again until
+ * it has answered.
+ */
 const REPLY_TIMEOUT = 5_000;
 
 /** Of one lock, or of several that are taken together: each of those is told as a call of its own. */

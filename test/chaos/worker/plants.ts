@@ -68,8 +68,9 @@ export const plants = {
     ),
 
   /**
-   * Of what is shared: a waiter that finds its place at the head takes what it wants, and leaves those behind it waiting. So that
-   * they do not find that by themselves, only the first place looks for what is over.
+   * Of what is shared: a waiter that finds its place at the head takes what it wants, and leaves
+   * those behind it waiting. So that they do not find that by themselves, only the first place
+   * looks for what is over.
    */
   "a run that ends at the caller's own place"() {
     patchAll(countedLua, "myToken, myUnits = token, gets", "out[#out + 1] = entries[i]\nreturn token, gets");

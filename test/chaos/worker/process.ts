@@ -15,7 +15,8 @@ import { Rest } from "./rest.ts";
 import { watchTroubles } from "./troubles.ts";
 import { usage } from "./usage.ts";
 
-// A worker: many callers on one lock client, in a process that may be killed, stopped and blocked at any time.
+// A worker: many callers on one lock client, in a process that may be killed, stopped and blocked
+// at any time.
 
 interface Worker {
   readonly recorder: Recorder;
@@ -58,7 +59,8 @@ function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
       if (lease.held)
         recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
-  // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
+  // `close()` takes leases from their holders, and others have them at once: also from those who
+  // look only now and then.
   locks.on("lost", ({ name, token, call: caller, error: { reason } }) => {
     for (const call of (reason === "closed" && holding.get(toldAs(name, token, caller))?.keys()) || [])
       recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
@@ -96,7 +98,8 @@ const LAST: readonly Order["do"][] = ["drain", "close", "exit"];
 
 function obey(order: Order): void {
   if (order.do === "start") void start(order.options);
-  // It cannot reach Redis yet, or was slow to start. It has done nothing so far, and nobody will tell it again.
+  // It cannot reach Redis yet, or was slow to start. It has done nothing so far, and nobody will
+  // tell it again.
   else if (!worker && LAST.includes(order.do)) process.exit();
   if (!worker) return;
   const { desk, connections, recorder } = worker;

@@ -45,8 +45,9 @@ export function wish(desk: WishesFor): Wish {
 }
 
 /**
- * The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time.
- * Others are mostly one worker's, which can keep them. A quorum has one kind of lock.
+ * The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed
+ * over all the time. Others are mostly one worker's, which can keep them. A quorum has one kind of
+ * lock.
  */
 function lockWish({ dice, names: locks, owns, isQuorum }: WishesFor): Wish {
   const [hot = ""] = locks;

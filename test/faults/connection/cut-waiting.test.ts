@@ -4,8 +4,8 @@ import { runs, Stage, timed } from "../../support/stage.ts";
 import { type Match, named, type TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
-// The connections of a waiting client are cut at each step of its way: from the first try to the claim of what it was
-// granted. It gets the lock, once, and leaves nothing behind.
+// The connections of a waiting client are cut at each step of its way: from the first try to the
+// claim of what it was granted. It gets the lock, once, and leaves nothing behind.
 
 const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 

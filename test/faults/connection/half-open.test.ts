@@ -6,8 +6,9 @@ import { Stage, timed } from "../../support/stage.ts";
 import { named } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
-// Connections that stay open while nothing passes, and a server that stands still. A holder that hears nothing knows by
-// its own clock when its lease is over. Keys end by the server's clock, which is this machine's too.
+// Connections that stay open while nothing passes, and a server that stands still. A holder that
+// hears nothing knows by its own clock when its lease is over. Keys end by the server's clock,
+// which is this machine's too.
 
 const LEASE = 3_000;
 const stage = new Stage({ near: { client: { leaseTime: LEASE } } });
@@ -40,7 +41,8 @@ describe("a holder that hears nothing", () => {
       const fired = await new Promise<number>((at) => signal.addEventListener("abort", () => at(Date.now())));
       await annotate(`deadline ${end - deadline} ms, signal ${end - fired} ms before the key's end`);
       expect(deadline).toBeLessThan(end);
-      expect([fired >= deadline - 1, fired < deadline + 1_000]).toEqual([true, true]); // a renewal would be awaited for 3 s more
+      // a renewal would be awaited for 3 s more
+      expect([fired >= deadline - 1, fired < deadline + 1_000]).toEqual([true, true]);
       expect(signal.reason).toMatchObject({ code: "LOCK_LOST", reason: "expired" });
       expect(errors[0]).toMatchObject({ code: "LOCK_UNAVAILABLE" }); // its renewals
       if (silence === silences[0]?.[1]) silence.end();
@@ -134,7 +136,8 @@ describe("a half-open subscriber", () => {
     expect(Math.max(...waits.deaf, ...waits.other)).toBeLessThan(3 * (3_000 + 1_925));
     expect(Math.min(waits.deaf.length, waits.other.length)).toBeGreaterThanOrEqual(2);
     proxy.delay(0);
-    const rest = (await stage.join()).locks.lock(lock.name).lock(); // the one that plays on alone needs a partner
+    // the one that plays on alone needs a partner
+    const rest = (await stage.join()).locks.lock(lock.name).lock();
     await Promise.all([...games, rest.then((lease) => lease.unlock())]);
   }, 60_000);
 
@@ -185,7 +188,8 @@ describe("a half-open subscriber", () => {
     await lock.queued(110);
     const waiting = cut.locks.lock(lock.name).lock();
     await lock.queued(111);
-    await lock.lookedAt(110); // it knows now that it is far behind: if it believed that, it would not look for 7.5 s
+    // it knows now that it is far behind: if it believed that, it would not look for 7.5 s
+    await lock.lookedAt(110);
     const [lease, waited] = await timed(held.unlock().then(() => waiting));
     await annotate(`the turn after ${waited} ms`);
     expect(waited).toBeLessThan(5_000);
@@ -234,7 +238,8 @@ describe("a half-open subscriber", () => {
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
     const held = await far.locks.lock(lock.name).lock();
-    const waiting = cut.locks.lock(lock.name).lock({ lease: 1_000 }); // below the grant window, and below a re-check
+    // below the grant window, and below a re-check
+    const waiting = cut.locks.lock(lock.name).lock({ lease: 1_000 });
     await lock.queued(1);
     await held.unlock();
     const granted = await lock.holder();

@@ -6,8 +6,9 @@ import { runs, Stage } from "../../support/stage.ts";
 import type { Match } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
-// The network keeps a command back, its connection breaks, ioredis sends it again on a new one, and life goes on. Then
-// the old bytes arrive. (Of a first acquire and of a plain release: resend.test.ts.)
+// The network keeps a command back, its connection breaks, ioredis sends it again on a new one, and
+// life goes on. Then the old bytes arrive. (Of a first acquire and of a plain release:
+// resend.test.ts.)
 
 const REPLY_TIMEOUT = 1_000;
 const stage = new Stage({ near: { client: { localHandoffs: 0, replyTimeout: REPLY_TIMEOUT } } });
@@ -91,7 +92,8 @@ describe("a late copy changes nothing", () => {
     const { near, far, lock } = stage;
     await stage.warm(near);
     const first = await held();
-    // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
+    // As a Cluster does it: the first reply is lost with its connection, and the command goes out
+    // again behind others.
     let again = (): void => {};
     const queueing = new Promise<void>((sent) => {
       const restore = onScript(near.redis, (script, send) => {

@@ -8,8 +8,8 @@ import { turnsUntilHeard } from "../../support/heard.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// A waiter whose subscriber connection stands, but does not count at the server that grants the lock: it is skipped,
-// hears nothing that is not so, gets another connection, and has its turn.
+// A waiter whose subscriber connection stands, but does not count at the server that grants the
+// lock: it is skipped, hears nothing that is not so, gets another connection, and has its turn.
 
 const stage = new Stage();
 

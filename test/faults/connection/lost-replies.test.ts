@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { runs, Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// Redis executes a command, its reply is lost, and ioredis does not send it again: the caller sees it fail. (That it is
-// sent again is in resend.test.ts.) Whatever it did is taken back or found again, and nobody is let in twice.
+// Redis executes a command, its reply is lost, and ioredis does not send it again: the caller sees
+// it fail. (That it is sent again is in resend.test.ts.) Whatever it did is taken back or found
+// again, and nobody is let in twice.
 
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 const stage = new Stage({ near: { redis, client: { localHandoffs: 0 } } });
@@ -61,7 +62,8 @@ describe("the reply is lost and the command fails", () => {
     const [lease, waited] = await timed(Promise.all([waiting, dropped]).then(([one]) => one));
     await annotate(`the lock after ${waited} ms`);
     expect(granted).toContain(near.locks.id);
-    expect(await lock.holder()).toBe(granted); // the turn was not lost: that would be a window, and another hold
+    // the turn was not lost: that would be a window, and another hold
+    expect(await lock.holder()).toBe(granted);
     await lease.unlock();
     await lock.gone();
   });
@@ -204,7 +206,8 @@ describe("the reply is lost and the command fails", () => {
 });
 
 describe("a reply is lost and ioredis drops the command without a word", () => {
-  // What it does when it reconnects and may not send again: nothing is refused before the reply timeout, but by us.
+  // What it does when it reconnects and may not send again: nothing is refused before the reply
+  // timeout, but by us.
   const quiet = { autoResendUnfulfilledCommands: false };
   const silent = () => stage.join({ url: stage.proxy.url, redis: quiet });
   const forgotten = { ...unavailable, message: expect.stringContaining("autoResendUnfulfilledCommands") };

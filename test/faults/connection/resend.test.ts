@@ -32,7 +32,8 @@ describe("the reply is lost and the command is sent again", () => {
 
   it("acquire that queues: one entry, and its turn comes", async () => {
     const held = await far.locks.lock(name).lock();
-    await near.locks.lock(freshName()).withLock(() => near.locks.lock(name).tryLock(50)); // opens the subscriber
+    // opens the subscriber
+    await near.locks.lock(freshName()).withLock(() => near.locks.lock(name).tryLock(50));
     const dropped = proxy.dropReply(runs("acquire"));
     const waiting = near.locks.lock(name).lock();
     await dropped;

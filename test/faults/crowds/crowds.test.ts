@@ -6,7 +6,8 @@ import { Stage, timed } from "../../support/stage.ts";
 // Ten thousand callers of one client wait for one lock, and every second one gives up.
 
 const CROWD = 10_000;
-// On a busy machine the last of so many first commands is answered after more than the 5 s of a client's replyTimeout.
+// On a busy machine the last of so many first commands is answered after more than the 5 s of a
+// client's replyTimeout.
 const stage = new Stage({ near: { client: { replyTimeout: 60_000 } } });
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

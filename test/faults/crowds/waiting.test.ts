@@ -182,7 +182,8 @@ describe("a slow way to Redis", () => {
     const far = await parties.join({ url: proxy.url });
     await (await far.locks.lock(name).lock()).unlock(); // the scripts are known
     const held = await a.locks.lock(name).lock();
-    proxy.delay(270, { direction: "to client" }); // two tries take more than the 500 ms that one caller would have
+    // two tries take more than the 500 ms that one caller would have
+    proxy.delay(270, { direction: "to client" });
     const early = far.locks.lock(name).tryLock();
     const late = far.locks.lock(name).tryLock();
     expect(await Promise.all([early, late])).toEqual([null, null]);

@@ -82,7 +82,8 @@ const givesBack =
 async function run({ address, prefix, ending, held, isApart }: ExitOrder): Promise<void> {
   const redis = openConnection(address, { connectionName: prefix }) as Redis;
   const locks = createLockClient(redis, LINGERING);
-  // What this connection has run is sent by its hash when the process ends: else the texts are more than Redis reads at once.
+  // What this connection has run is sent by its hash when the process ends: else the texts are more
+  // than Redis reads at once.
   if (held.length > 2)
     await (await locks.readWriteLock(`${prefix}before`, { linger: 0 }).read.lock()).unlock();
   const all: GiveBack[] = [];

@@ -101,7 +101,10 @@ const holders: Record<Held, (name: string, locks: LockClient) => Promise<number>
 const holdersOf = async (lock: Pick<Lock, "inspect">): Promise<number> =>
   (await lock.inspect()).holder === null ? 0 : 1;
 
-/** Two servers, of which one speaks TLS only, and processes that end while they hold something there. Registers its hooks. */
+/**
+ * Two servers, of which one speaks TLS only, and processes that end while they hold something
+ * there. Registers its hooks.
+ */
 export class ExitStage {
   readonly #servers: LocalServer[] = [];
   readonly #addresses = new Map<Transport, Address>();
@@ -139,7 +142,10 @@ export class ExitStage {
     return address;
   }
 
-  /** Has a process hold these, all unless told otherwise, and end. Resolves when the server has read what the process has written. */
+  /**
+   * Has a process hold these, all unless told otherwise, and end. Resolves when the server has read
+   * what the process has written.
+   */
   async end(transport: Transport, order: Pick<ExitOrder, "ending"> & Partial<ExitOrder>): Promise<Ended> {
     const prefix = freshName("exit");
     const address = this.address(transport);

@@ -7,8 +7,9 @@ import { compiled } from "../../support/compiled.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { until } from "../../support/until.ts";
 
-// A process that took a free lock by a call that may wait, and has nothing else to do: the connection that the call opened beside its
-// command, where grants would be heard, does not keep it alive, whatever becomes of it.
+// A process that took a free lock by a call that may wait, and has nothing else to do: the
+// connection that the call opened beside its command, where grants would be heard, does not keep it
+// alive, whatever becomes of it.
 
 const own = new OwnServer();
 

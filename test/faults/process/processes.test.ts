@@ -4,7 +4,8 @@ import { freshName, Parties, type Party, testUrl } from "../../support/fixture.t
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
-// Real processes, killed, stopped and blocked. Time bounds are a third, or less, of what the failure would take.
+// Real processes, killed, stopped and blocked. Time bounds are a third, or less, of what the
+// failure would take.
 
 const parties = new Parties();
 let here: Party;
@@ -147,7 +148,8 @@ describe("a holder", () => {
     const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report" });
     expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
     await expect(actor.call("unlock", granted.handle)).rejects.toMatchObject({ reason: "expired" });
-    expect([lease.held, (await lock.inspect()).token]).toEqual([true, lease.token]); // its late renewals did nothing
+    // its late renewals did nothing
+    expect([lease.held, (await lock.inspect()).token]).toEqual([true, lease.token]);
     await lease.unlock();
     const again = await actor.call("acquire", "lock", name, 0);
     expect(again?.token).toBeGreaterThan(lease.token);

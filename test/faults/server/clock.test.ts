@@ -3,7 +3,8 @@ import { launchWithClock, type ServerClock } from "../../support/server-clock.ts
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// Somebody sets the server's clock. Redis ends keys by it, and tokens follow it. Clients have their own clocks.
+// Somebody sets the server's clock. Redis ends keys by it, and tokens follow it. Clients have their
+// own clocks.
 
 const HOUR = 3_600_000;
 const LEASE = 1_500;
@@ -43,7 +44,8 @@ describe("the server's clock jumps an hour forward", () => {
     expect(["gone", "taken"]).toContain(lease.signal.reason.reason);
     expect(knew).toBeLessThan(LEASE);
     expect(waited).toBeLessThan(3 * 1_925);
-    expect([next.held, next.token > lease.token]).toEqual([true, true]); // the resource that checks tokens is safe
+    // the resource that checks tokens is safe
+    expect([next.held, next.token > lease.token]).toEqual([true, true]);
     await next.unlock();
     await lock.gone();
   });

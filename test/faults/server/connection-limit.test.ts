@@ -60,8 +60,8 @@ describe("the connection limit is reached", () => {
     proxy.record();
     const tries = () => proxy.commands.filter(({ command }) => command[1] === redissonLua.acquire.sha).length;
     const waiting = redissonLock(shut.locks, lock.name).lock();
-    // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for every try that had waited
-    // for it, tries would breed tries.
+    // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for
+    // every try that had waited for it, tries would breed tries.
     const [, took] = await timed(until(() => tries() >= 9, { what: "nine tries" }));
     await annotate(`nine tries in ${took} ms`);
     expect(took).toBeGreaterThan(2_500);

@@ -4,8 +4,8 @@ import { freshName } from "../../support/fixture.ts";
 import { runs, Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// Redis has no memory left and evicts nothing: it refuses commands that may need some, unless their script has written
-// already. (That unlock hands over and new callers fail: server.test.ts.)
+// Redis has no memory left and evicts nothing: it refuses commands that may need some, unless their
+// script has written already. (That unlock hands over and new callers fail: server.test.ts.)
 
 const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 const full = () => stage.far.redis.config("SET", "maxmemory", "1");

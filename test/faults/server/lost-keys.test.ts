@@ -3,7 +3,8 @@ import { freshName } from "../../support/fixture.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// Somebody deletes keys of a lock, Redis evicts them, or they hold something else: under a holder, and under waiters.
+// Somebody deletes keys of a lock, Redis evicts them, or they hold something else: under a holder,
+// and under waiters.
 
 const LEASE = 1_500;
 const stage = new Stage({ near: { client: { leaseTime: LEASE } } });
@@ -20,7 +21,10 @@ async function heldAndWaitedFor() {
   return { lease, waiting, last };
 }
 
-/** Both waiters have their turns, one at a time, in whatever order; resolves with the ms until the first had it. */
+/**
+ * Both waiters have their turns, one at a time, in whatever order; resolves with the ms until the
+ * first had it.
+ */
 async function turns(...all: Promise<{ token: number; unlock(): Promise<void> }>[]): Promise<number> {
   let inside = 0;
   const tokens: number[] = [];

@@ -7,7 +7,8 @@ import { ALLOW_DEBUG } from "../../support/server-pauses.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
-// Redis answers, and will not do what it is asked. While that lasts nothing is done by halves; then everything goes on.
+// Redis answers, and will not do what it is asked. While that lasts nothing is done by halves; then
+// everything goes on.
 
 const stage = new Stage({ args: ALLOW_DEBUG });
 

@@ -56,7 +56,8 @@ describe("subscriber connections are cut", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = far.locks.lock(name).lock();
     await queued(1);
-    // Half-open first: the server counts a receiver, but the message does not reach it; then the connection breaks.
+    // Half-open first: the server counts a receiver, but the message does not reach it; then the
+    // connection breaks.
     proxy.freeze("subscribers");
     await held.unlock();
     const { holder } = await a.locks.lock(name).inspect();

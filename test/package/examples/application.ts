@@ -1,5 +1,5 @@
-// What the examples of the doc comments take from the reader's own application: each does a little, and refuses what an
-// application would refuse. It is compiled beside them, against the package.
+// What the examples of the doc comments take from the reader's own application: each does a little,
+// and refuses what an application would refuse. It is compiled beside them, against the package.
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -22,7 +22,10 @@ export function entryPoints(folder: string): ReadonlyMap<string, string> {
   );
 }
 
-/** What the entry points of a package export, and the members of that, with their examples as an editor shows them. */
+/**
+ * What the entry points of a package export, and the members of that, with their examples as an
+ * editor shows them.
+ */
 export function documented(folder: string): Documented[] {
   const entries = entryPoints(folder);
   // Nothing but the package itself is read: names need no types of others.

@@ -1,4 +1,5 @@
-// Runs the modules that it is given, one after the other, and tells its parent of each: that it begins, and how it ended.
+// Runs the modules that it is given, one after the other, and tells its parent of each: that it
+// begins, and how it ended.
 const [servers, ...modules] = process.argv.slice(2);
 const { disconnectAll } = await import(servers);
 

@@ -13,7 +13,10 @@ export interface Running {
   readonly within: (module: string) => number;
 }
 
-/** Runs modules one after the other in one process, and says of each what went wrong; [] of one that is fine. */
+/**
+ * Runs modules one after the other in one process, and says of each what went wrong; [] of one that
+ * is fine.
+ */
 export async function runAll(modules: readonly string[], running: Running): Promise<string[][]> {
   const found: string[][] = [];
   // A module that hangs takes its process with it; another process goes on after it.

@@ -1,4 +1,5 @@
-// What the examples of the doc comments import in place of "ioredis" and "holdfast/quorum": the same, for the servers of the test.
+// What the examples of the doc comments import in place of "ioredis" and "holdfast/quorum": the
+// same, for the servers of the test.
 import { createQuorumClient as create, type QuorumClient, type QuorumClientOptions } from "holdfast/quorum";
 import * as ioredis from "ioredis";
 

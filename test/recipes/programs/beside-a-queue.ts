@@ -34,7 +34,8 @@ function startWorker(locks: LockClient): Worker<Order> {
   const work = async (job: Job<Order>, token?: string): Promise<void> => {
     await using lease = await locks.lock(`customer:${job.data.customer}`).tryLock();
     if (!lease) {
-      await job.moveToDelayed(Date.now() + 100, token); // this customer is busy: leave the place to other jobs
+      // this customer is busy: leave the place to other jobs
+      await job.moveToDelayed(Date.now() + 100, token);
       throw new DelayedError();
     }
     await handle(job.data, { signal: lease.signal, fence: lease.token });

@@ -8,7 +8,8 @@ import { build } from "esbuild";
 import { figure, prove } from "./support.ts";
 
 const entry = fileURLToPath(new URL("portable.js", import.meta.url));
-const folder = await mkdtemp(join(tmpdir(), "holdfast-bundles-")); // has no node_modules: a bundle must have all that it needs
+// has no node_modules: a bundle must have all that it needs
+const folder = await mkdtemp(join(tmpdir(), "holdfast-bundles-"));
 const run = promisify(execFile);
 
 async function proveThatItRuns(file: string): Promise<void> {

@@ -22,7 +22,8 @@ async function report(tenant: string, isLarge: boolean): Promise<string | null> 
   const slots = locks.semaphore(`reports:${tenant}`, { permits: 3 });
   await using lease = await slots.tryAcquire(isLarge ? 2 : 1, { wait: 5_000 });
   if (!lease) return null; // 429: this tenant has enough to do
-  // With `await`: a promise that is only returned would leave the block, and give the permits back, while it renders.
+  // With `await`: a promise that is only returned would leave the block, and give the permits back,
+  // while it renders.
   return await render(tenant, { signal: lease.signal });
 }
 // #endregion

@@ -33,10 +33,12 @@ export class LocksModule implements OnApplicationShutdown {
 
 // #region decorator
 /**
- * The method runs under a lock, whose name is made of its arguments. Its class has the lock client as `locks`.
+ * The method runs under a lock, whose name is made of its arguments. Its class has the lock client
+ * as `locks`.
  *
- * No other decorator may wrap the method from outside: a `@Transactional()` above this one would commit after the lock is
- * released, and the next holder would read what was there before. Calls reject then.
+ * No other decorator may wrap the method from outside: a `@Transactional()` above this one would
+ * commit after the lock is released, and the next holder would read what was there before. Calls
+ * reject then.
  */
 export function Locked<A extends unknown[]>(name: (...args: A) => string, options: LockOptions = {}) {
   return <R>(
@@ -78,7 +80,10 @@ async function send(id: string): Promise<string> {
   return `sent ${id}`;
 }
 
-/** Stands for a database: a transaction reads what others have committed, and its own write is there after COMMIT alone. */
+/**
+ * Stands for a database: a transaction reads what others have committed, and its own write is there
+ * after COMMIT alone.
+ */
 class Accounts {
   amount = 0;
 
@@ -94,7 +99,10 @@ class Accounts {
 
 const accounts = new Accounts();
 
-/** As those of database libraries: the method runs in a transaction, which is committed when it has returned. */
+/**
+ * As those of database libraries: the method runs in a transaction, which is committed when it has
+ * returned.
+ */
 function Transactional() {
   return (_: unknown, __: string, descriptor: TypedPropertyDescriptor<() => Promise<void>>): void => {
     const method = descriptor.value;

@@ -13,12 +13,17 @@ async function work(signal: AbortSignal): Promise<void> {
 }
 
 // #region lead
-/** Every process calls this when it starts: one of them works at any time, until it stops, dies or loses its term. */
+/**
+ * Every process calls this when it starts: one of them works at any time, until it stops, dies or
+ * loses its term.
+ */
 async function lead(stopping: AbortSignal): Promise<void> {
   const locks = createLockClient(redis);
-  const election = locks.election("reports", { lease }); // the knob: the others wait for this long when a leader dies
+  // the knob: the others wait for this long when a leader dies
+  const election = locks.election("reports", { lease });
   try {
-    await election.runAsLeader({ value: url, signal: stopping }, (term) => work(term.signal)); // until `stopping` aborts
+    // until `stopping` aborts
+    await election.runAsLeader({ value: url, signal: stopping }, (term) => work(term.signal));
   } finally {
     await locks.close();
   }

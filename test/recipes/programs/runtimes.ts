@@ -6,7 +6,8 @@ import { figure, prove } from "./support.ts";
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("portable.js", import.meta.url));
 
-// Bun and Deno are no part of this package's dependencies, as they are programs of 100 MB: those on the PATH are tried.
+// Bun and Deno are no part of this package's dependencies, as they are programs of 100 MB: those on
+// the PATH are tried.
 for (const [command, ...args] of [[process.execPath], ["bun"], ["deno", "run", "--allow-all"]]) {
   if (command === undefined) continue;
   const version = await run(command, ["--version"]).then(

@@ -16,7 +16,8 @@ if (role === "service") {
 
   process.once("SIGTERM", async () => {
     stopListening(); // first, take no new requests or jobs
-    await locks.close({ grace: 1_000 }); // waiting callers get ClientClosedError, holders 1 s; the rest is lost, and released
+    // waiting callers get ClientClosedError, holders 1 s; the rest is lost, and released
+    await locks.close({ grace: 1_000 });
     await redis.quit();
     process.disconnect?.(); // nothing keeps the process alive any more
   });
@@ -24,7 +25,8 @@ if (role === "service") {
 
   process.once("exit", () => {
     const isTaken = Number(bodyTakes) > 1_000;
-    if (isTaken !== logged.some((line) => line.includes(name))) process.exitCode = 2; // close() names what it had to take
+    // close() names what it had to take
+    if (isTaken !== logged.some((line) => line.includes(name))) process.exitCode = 2;
   });
   await locks
     .lock(name)

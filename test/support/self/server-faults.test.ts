@@ -99,7 +99,10 @@ describe("a server whose clock runs at another rate", () => {
     const { server, clock } = await launchWithClock({ rate });
     cleanups.push(() => server.stop());
     const redis = connectTo(server);
-    /** ms by which the server is wrong about what the clock says: what a busy machine takes to start a process, times the rate. */
+    /**
+     * ms by which the server is wrong about what the clock says: what a busy machine takes to start
+     * a process, times the rate.
+     */
     const error = async () => {
       const [seconds, micros] = await redis.time();
       return Math.abs(Number(seconds) * 1_000 + Number(micros) / 1_000 - Date.now() - clock.ahead);

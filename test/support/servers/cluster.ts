@@ -12,7 +12,10 @@ import type { Topology } from "./topology.ts";
 /** Elections take seconds, and more on a busy machine. */
 const PATIENCE = 60_000;
 
-/** A primary that was killed, the replica in its place, and the ms until the whole Cluster was usable again. */
+/**
+ * A primary that was killed, the replica in its place, and the ms until the whole Cluster was
+ * usable again.
+ */
 export interface Promotion {
   readonly killed: ClusterNode;
   readonly promoted: ClusterNode;
@@ -94,7 +97,10 @@ export class RedisCluster implements Topology {
     return owner;
   }
 
-  /** Whether every slot has a running owner on which all running nodes agree, and the replicas are in step. */
+  /**
+   * Whether every slot has a running owner on which all running nodes agree, and the replicas are
+   * in step.
+   */
   isUsable(): Promise<boolean> {
     return isHealthy(this.#running());
   }
@@ -123,7 +129,10 @@ export class RedisCluster implements Topology {
     return replica;
   }
 
-  /** Has a replica take over from a primary that is well (CLUSTER FAILOVER), and waits until the Cluster is usable. */
+  /**
+   * Has a replica take over from a primary that is well (CLUSTER FAILOVER), and waits until the
+   * Cluster is usable.
+   */
   async failOver(keyOrSlot: string | number): Promise<{ took: number }> {
     const replica = await this.replicaOf(await this.primaryOf(keyOrSlot));
     const start = performance.now();

@@ -15,7 +15,10 @@ export interface Address {
   readonly nodes?: { host: string; port: number }[];
   /** The other masters of a quorum. */
   readonly masters?: PlainOptions[];
-  /** Where to go instead, by "host:port" as Redis names a server: ioredis asks it of a Cluster and of Sentinel. */
+  /**
+   * Where to go instead, by "host:port" as Redis names a server: ioredis asks it of a Cluster and
+   * of Sentinel.
+   */
   readonly natMap?: Record<string, { host: string; port: number }>;
   /** What to connect with; "ioredis 6, RESP3" when left out, which is what ioredis 6 does by itself. */
   readonly driver?: Driver;
@@ -46,8 +49,8 @@ export function addressOf(url: string): Address {
 }
 
 /**
- * A connection to this address, as an application makes it. It tries again soon when Redis has gone: ioredis 6 would
- * wait up to 5 s between two attempts.
+ * A connection to this address, as an application makes it. It tries again soon when Redis has
+ * gone: ioredis 6 would wait up to 5 s between two attempts.
  */
 export function openConnection(address: Address, options: ConnectOptions = {}): Connection {
   const { driver = address.driver ?? "ioredis 6, RESP3", cluster, ...given } = options;

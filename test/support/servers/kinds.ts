@@ -14,7 +14,10 @@ interface Common {
 /** The shared test server, or a private one without it. */
 const one = () => Standalone.launch(process.env.TEST_REDIS_URL ? { url: process.env.TEST_REDIS_URL } : {});
 const sentinel = () => SentinelGroup.launch();
-/** Nothing fails in it on purpose, and a node of a busy machine that is silent for a second has not failed. */
+/**
+ * Nothing fails in it on purpose, and a node of a busy machine that is silent for a second has not
+ * failed.
+ */
 const cluster = () => RedisCluster.launch({ nodeTimeout: 15_000 });
 
 /** The shared test server as it is. */

@@ -11,7 +11,8 @@ import { launchAll } from "./launch-all.ts";
 import type { Topology } from "./topology.ts";
 
 /**
- * Masters that know nothing of each other, for a quorum. A connection to all of them goes by the first one's name.
+ * Masters that know nothing of each other, for a quorum. A connection to all of them goes by the
+ * first one's name.
  *
  * @example
  * const masters = await Masters.launch();
@@ -71,7 +72,10 @@ export class Masters implements Topology {
     return this.#groups.get(first) ?? [first];
   }
 
-  /** Fresh servers are young: they vote at once; and on a busy machine none is silent soon. Unless told otherwise. */
+  /**
+   * Fresh servers are young: they vote at once; and on a busy machine none is silent soon. Unless
+   * told otherwise.
+   */
   client(first: Redis, options: QuorumClientOptions = {}): QuorumClient {
     return createQuorumClient(this.group(first), { restartDelay: 0, nodeTimeout: 2_000, ...options });
   }

@@ -30,8 +30,8 @@ export class Watch {
   }
 
   /**
-   * Asks one of them to put a replica in the primary's place. It refuses while no replica's last report is new enough, as on a
-   * machine that is busy.
+   * Asks one of them to put a replica in the primary's place. It refuses while no replica's last
+   * report is new enough, as on a machine that is busy.
    */
   async failover(): Promise<void> {
     const [sentinel] = this.#sentinels();
@@ -41,12 +41,13 @@ export class Watch {
   }
 
   /**
-   * Has them look at the servers every 100 ms, and speak to each other every `publishPeriod` ms. By themselves they take
-   * up to 10 s; before version 7 that cannot be set, and things are slow.
+   * Has them look at the servers every 100 ms, and speak to each other every `publishPeriod` ms. By
+   * themselves they take up to 10 s; before version 7 that cannot be set, and things are slow.
    *
-   * A sentinel that has heard of no failover for four periods makes a replica of a server that another one has just
-   * promoted, and that one looks only once a second: a short period is for a group in which nothing happens yet. And no
-   * replica is good enough whose last report is older than five periods of PING, which therefore stay as they are.
+   * A sentinel that has heard of no failover for four periods makes a replica of a server that
+   * another one has just promoted, and that one looks only once a second: a short period is for a
+   * group in which nothing happens yet. And no replica is good enough whose last report is older
+   * than five periods of PING, which therefore stay as they are.
    */
   async hurry(publishPeriod: number): Promise<void> {
     const periods = { info: 100, ask: 100, publish: publishPeriod };

@@ -95,7 +95,10 @@ export class SentinelGroup implements Topology {
     return server;
   }
 
-  /** Whether one primary takes writes, all other running servers copy it, and all running sentinels have seen that. */
+  /**
+   * Whether one primary takes writes, all other running servers copy it, and all running sentinels
+   * have seen that.
+   */
   async isUsable(): Promise<boolean> {
     const port = await this.#watch.agreedOn();
     const running = this.#running(this.servers);

@@ -32,7 +32,10 @@ export class SlotMove {
     await this.from.admin.call("CLUSTER", "SETSLOT", `${this.slot}`, "MIGRATING", this.to.id);
   }
 
-  /** Moves so many keys, all of them when left out, also those that come meanwhile; answers how many it moved. */
+  /**
+   * Moves so many keys, all of them when left out, also those that come meanwhile; answers how many
+   * it moved.
+   */
   async keys(atMost = Number.POSITIVE_INFINITY): Promise<number> {
     const { port } = this.to.server;
     for (let moved = 0; ; ) {

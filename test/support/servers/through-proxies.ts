@@ -16,8 +16,8 @@ export interface Proxied {
 }
 
 /**
- * Puts a proxy in front of every server of a topology; sentinels are reached as before. Not for TLS, which no proxy can
- * read.
+ * Puts a proxy in front of every server of a topology; sentinels are reached as before. Not for
+ * TLS, which no proxy can read.
  *
  * @example
  * const proxied = await throughProxies(cluster);

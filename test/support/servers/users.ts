@@ -8,7 +8,8 @@ export interface User {
 }
 
 /**
- * Makes a user with these ACL rules on every server of a topology. The user may connect; everything else is up to the rules.
+ * Makes a user with these ACL rules on every server of a topology. The user may connect; everything
+ * else is up to the rules.
  *
  * @example
  * const quiet = await addUser(topology, "~*", "&*", "+@all", "-publish");

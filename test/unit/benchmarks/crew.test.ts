@@ -28,7 +28,10 @@ const assignment = (program: Program, processes: number, times: number): Assignm
   onProgress: () => {},
 });
 
-/** Ends each step after another time, in which no other process may begin the next, and says what it was told. */
+/**
+ * Ends each step after another time, in which no other process may begin the next, and says what it
+ * was told.
+ */
 const RECORDER = `
 const { createInterface } = require("node:readline");
 const micros = () => Number(process.hrtime.bigint()) / 1000;

@@ -9,8 +9,8 @@ const README_LINES = 200;
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
 /**
- * Every error class and code of src/api/errors.ts, every loss reason of src/api/wording.ts, and every warning code, is told in
- * docs/errors.md.
+ * Every error class and code of src/api/errors.ts, every loss reason of src/api/wording.ts, and
+ * every warning code, is told in docs/errors.md.
  */
 export function checkErrors(root: string): string[] {
   const source = readText(root, "src/api/errors.ts");

@@ -5,7 +5,10 @@ import { readText, splitCode, tableRows } from "./markdown.ts";
 
 const PAGE = "docs/command-line.md";
 
-/** A block of the page that shows what the program prints: ```text help=run, and ```text help for the program itself. */
+/**
+ * A block of the page that shows what the program prints: ```text help=run, and ```text help for
+ * the program itself.
+ */
 const HELP = /\bhelp(?:=(\w+))?$/;
 
 function helpOf(name: string | undefined): string | undefined {

@@ -1,7 +1,8 @@
 /**
  * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts.
- * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes and test/interop into
- * docs/recipes.md and docs/migrating.md, and the program's help into docs/command-line.md.
+ * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes and
+ * test/interop into docs/recipes.md and docs/migrating.md, and the program's help into
+ * docs/command-line.md.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -14,8 +14,9 @@ const NOUN = new RegExp(
 );
 
 /**
- * Nobody is called "who": a sentence names its subject (caller, client, holder, waiter, process), since "who asks" leaves
- * it to the reader which of them that is. Questions and code may say it, and so may "the caller who asks".
+ * Nobody is called "who": a sentence names its subject (caller, client, holder, waiter, process),
+ * since "who asks" leaves it to the reader which of them that is. Questions and code may say it,
+ * and so may "the caller who asks".
  */
 export function checkLanguage(root: string): string[] {
   return readableFiles(root).flatMap((path) =>

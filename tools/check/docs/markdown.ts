@@ -17,7 +17,10 @@ export interface Link {
 
 const SKIPPED = new Set(["node_modules", "dist", "coverage"]);
 
-/** The paths of all Markdown files below a project folder, relative to it; hidden and generated folders are skipped. */
+/**
+ * The paths of all Markdown files below a project folder, relative to it; hidden and generated
+ * folders are skipped.
+ */
 export function markdownFiles(root: string, folder = ""): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true })
     .filter(({ name }) => !name.startsWith(".") && !SKIPPED.has(name))

@@ -7,7 +7,10 @@ import { readText } from "./markdown.ts";
 /** Written by `npm run bench -- --table`. */
 const TABLE = "benchmarks/results/table.json";
 
-/** The README's comparison has the rows that were measured last, as they were; a table of a busy machine has no place there. */
+/**
+ * The README's comparison has the rows that were measured last, as they were; a table of a busy
+ * machine has no place there.
+ */
 export function checkMeasured(root: string): string[] {
   if (!existsSync(join(root, TABLE))) return [];
   const table = JSON.parse(readText(root, TABLE)) as { rows: Row[]; busy?: number | null };

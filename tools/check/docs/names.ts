@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { markdownFiles, readText } from "./markdown.ts";
 import { matches } from "./sources.ts";
 
-/** What a page may name that is there only as long as nobody moves it: the package's scripts, and the tests. */
+/**
+ * What a page may name that is there only as long as nobody moves it: the package's scripts, and
+ * the tests.
+ */
 export function checkNames(root: string): string[] {
   const { scripts } = JSON.parse(readText(root, "package.json")) as { scripts: Record<string, string> };
   const folders = readdirSync(join(root, "test")).join("|");

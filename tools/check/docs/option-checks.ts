@@ -47,8 +47,8 @@ const OPTIONS = [
 ];
 
 /**
- * Every option and event has a row in the table of its page. No table of options, on any page, names an option that is
- * none, or a default other than that of src/defaults.ts.
+ * Every option and event has a row in the table of its page. No table of options, on any page,
+ * names an option that is none, or a default other than that of src/defaults.ts.
  */
 export function checkOptions(root: string): string[] {
   const declared = OPTIONS.flatMap(({ file, types, page }) => {

@@ -23,7 +23,10 @@ interface Region {
   readonly code: string;
 }
 
-/** What stands in each `// #region name` of the programs, by `file#name`, without the indentation that all its lines have. */
+/**
+ * What stands in each `// #region name` of the programs, by `file#name`, without the indentation
+ * that all its lines have.
+ */
 function regions(root: string): Map<string, Region> {
   const found = new Map<string, Region>();
   for (const folder of FOLDERS) {

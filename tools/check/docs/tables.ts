@@ -24,8 +24,8 @@ function blocks(markdown: string): Block[] {
 }
 
 /**
- * Every table has a ruler below its head, and as many cells in each row. An empty line inside of a table ends it: what follows
- * has no ruler, and is shown as text.
+ * Every table has a ruler below its head, and as many cells in each row. An empty line inside of a
+ * table ends it: what follows has no ruler, and is shown as text.
  */
 export function checkTables(root: string): string[] {
   return markdownFiles(root).flatMap((file) =>

@@ -1,5 +1,5 @@
-// npm run test:elsewhere -- container: what `npm test` runs, on a Redis in a container, or one line that says why not.
-// Arguments are passed on to vitest.
+// npm run test:elsewhere -- container: what `npm test` runs, on a Redis in a container, or one line
+// that says why not. Arguments are passed on to vitest.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
-// Makes a container image of the redis-server (or valkey-server) on the PATH and the libraries that it needs, for a
-// machine that reaches no image registry. It wants a Docker that answers, and Linux:
+// Makes a container image of the redis-server (or valkey-server) on the PATH and the libraries that
+// it needs, for a machine that reaches no image registry. It wants a Docker that answers, and
+// Linux:
 //
 //   npm run test:elsewhere -- image
 //   TEST_REDIS_IMAGE=holdfast-redis npm run test:elsewhere -- container
@@ -12,8 +13,8 @@
 //     --iptables=false --ip6tables=false >$dir/log 2>&1 &
 //   until docker info >/dev/null 2>&1; do sleep 0.2; done
 //
-// In a machine that is itself a container, TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 tells where its own Docker publishes
-// ports. At the end: kill $(cat $dir/pid), and ip link delete docker0.
+// In a machine that is itself a container, TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 tells where its
+// own Docker publishes ports. At the end: kill $(cat $dir/pid), and ip link delete docker0.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 

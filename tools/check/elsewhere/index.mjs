@@ -1,5 +1,5 @@
-// npm run test:elsewhere -- <where>: what `npm test` runs, on other servers or other versions of Node.js than those here.
-// Each place says at its top which further arguments it takes.
+// npm run test:elsewhere -- <where>: what `npm test` runs, on other servers or other versions of
+// Node.js than those here. Each place says at its top which further arguments it takes.
 
 const PLACES = {
   servers: () => import("./servers.mjs"),

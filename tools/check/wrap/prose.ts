@@ -37,11 +37,11 @@ export interface Limits {
 }
 
 /**
- * Wraps the paragraphs of a comment in which a line is too long; all else stays as it is: other paragraphs, tables, code in
- * fences, below `@example` or indented, and directives of tools.
+ * Wraps the paragraphs of a comment in which a line is too long; all else stays as it is: other
+ * paragraphs, tables, code in fences, below `@example` or indented, and directives of tools.
  *
- * A line break is kept where a list item, a tag, a `RACE:` or a row of a script's header begins, and where a sentence ends
- * although the next word would have found room.
+ * A line break is kept where a list item, a tag, a `RACE:` or a row of a script's header begins,
+ * and where a sentence ends although the next word would have found room.
  *
  * @param lines the text of the comment, without what marks it as a comment
  */
@@ -150,7 +150,10 @@ function fill(block: Block, width: number): string[] {
   return [...filled, line];
 }
 
-/** What must stay together: a word, a piece of code, a number; and with the word before it what would look like a new item. */
+/**
+ * What must stay together: a word, a piece of code, a number; and with the word before it what
+ * would look like a new item.
+ */
 function words(text: string): string[] {
   const pieces =
     (text.split("`").length % 2 === 1 ? text.match(/(?:`[^`]*`|[^\s`])+/g) : text.match(/\S+/g)) ?? [];

@@ -24,9 +24,9 @@ interface Running {
 }
 
 /**
- * Without a terminal the command has a session and a group of its own, so that signals reach all that it starts. With one it must
- * stay in the foreground group, or it could not read from the terminal; what is typed there, Ctrl-C too, reaches it
- * from the terminal.
+ * Without a terminal the command has a session and a group of its own, so that signals reach all
+ * that it starts. With one it must stay in the foreground group, or it could not read from the
+ * terminal; what is typed there, Ctrl-C too, reaches it from the terminal.
  *
  * @throws ExitError where it cannot be started.
  */
@@ -69,7 +69,10 @@ export interface Outcome extends Ended {
   readonly told: NodeJS.Signals | null;
 }
 
-/** Keys of the terminal, and its end, reach the command in its group by themselves: sent again they would come twice. */
+/**
+ * Keys of the terminal, and its end, reach the command in its group by themselves: sent again they
+ * would come twice.
+ */
 const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT", "SIGHUP"]);
 
 /** Those after which one that is stopped goes on to hear them, as of timeout(1). */
@@ -84,7 +87,10 @@ export const UNGUARDED: Held = {
   remaining: Number.POSITIVE_INFINITY,
 };
 
-/** Runs the command while that is held. `started`: called when it runs. Resolves when nothing of the command runs any more. @throws ExitError */
+/**
+ * Runs the command while that is held. `started`: called when it runs. Resolves when nothing of the
+ * command runs any more. @throws ExitError
+ */
 export async function runUnder(
   held: Held,
   plan: Plan,

@@ -20,7 +20,10 @@ const FLAGS = {
   value: text(null, "<text>", "what those that observe are told of this one, such as an address"),
 };
 
-/** Before it campaigns again, in ms, and how long a term that has just begun may take to have its whole time. */
+/**
+ * Before it campaigns again, in ms, and how long a term that has just begun may take to have its
+ * whole time.
+ */
 const AGAIN = 150;
 const WHOLE = 1_500;
 
@@ -123,7 +126,8 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
     const leads = () => output.say(`Leads ${visible(name)}.`);
     outcome = await runUnder(term, plan, environment, signals, output, leads);
     leading.now = false;
-    // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
+    // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals
+    // were the command's, such as SIGHUP.
     if (outcome.told) stopping.abort(new Interrupted());
     else signals.forget();
     // RACE: a signal that comes while the lead is given back must not cut that off, however often it comes.
@@ -167,7 +171,10 @@ const waitFor = (election: Election, name: string, output: Output): WaitReport =
     return leader === null ? null : `${quoteWhole(name)}: led by ${showParty(leader)}`;
   }, output);
 
-/** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */
+/**
+ * A term that was handed over begins with a short time, which is raised at once: that must not look
+ * like a renewal that fails.
+ */
 async function whole(term: Term, { lease }: Plan): Promise<void> {
   const since = performance.now();
   while (term.held && term.remaining < lease / 2 && performance.now() - since < WHOLE) await pause(10);

@@ -4,7 +4,10 @@ import { setTimeout as pause } from "node:timers/promises";
 
 /** A command with everything that it has started, as far as that can be told. */
 export interface Group {
-  /** Sends a signal to all of it. False: the system refuses that for some of it, which belong to another user by now. */
+  /**
+   * Sends a signal to all of it. False: the system refuses that for some of it, which belong to
+   * another user by now.
+   */
   signal(signal: NodeJS.Signals): boolean;
   /** How many processes of it run. */
   size(): number;
@@ -14,7 +17,10 @@ export interface Group {
 const LOOK_MIN = 5;
 const LOOK_MAX = 200;
 
-/** What a `holdfast` inside of the command cannot hand on to its own command, which has a session of its own. */
+/**
+ * What a `holdfast` inside of the command cannot hand on to its own command, which has a session of
+ * its own.
+ */
 const DEAF: ReadonlySet<NodeJS.Signals> = new Set(["SIGKILL", "SIGSTOP", "SIGCONT"]);
 
 /** A group of its own, whose number is the command's process id. */
@@ -28,7 +34,8 @@ export class OwnGroup implements Group {
   }
 
   signal(signal: NodeJS.Signals): boolean {
-    // RACE: they are looked for before the signal, because nothing tells whose they are once their parents are dead.
+    // RACE: they are looked for before the signal, because nothing tells whose they are once their
+    // parents are dead.
     if (DEAF.has(signal)) this.#inner = this.#lookInside();
     const sent = [this.#id, ...this.#inner].map((group) => send(-group, signal));
     return !sent.includes("refused");
@@ -63,10 +70,11 @@ export class OwnGroup implements Group {
 }
 
 /**
- * The group of a terminal: this program is in it too, and so are its neighbours in a pipe, and the shell's script around it. Of the
- * command are those that descend from this program, whatever their group is, and those of the group that have lost their parents:
- * no program of the group that is around this one is among their ancestors. Where this program's parent is process 1 orphans
- * cannot be told from neighbours, and are left alone. What was there before the command is no part of it.
+ * The group of a terminal: this program is in it too, and so are its neighbours in a pipe, and the
+ * shell's script around it. Of the command are those that descend from this program, whatever their
+ * group is, and those of the group that have lost their parents: no program of the group that is
+ * around this one is among their ancestors. Where this program's parent is process 1 orphans cannot
+ * be told from neighbours, and are left alone. What was there before the command is no part of it.
  */
 export class TerminalGroup implements Group {
   readonly #child: number;
@@ -155,7 +163,10 @@ interface Process {
   readonly start: string;
 }
 
-/** All that run; not those that have ended and are only not collected yet, which in a container nobody may ever do. May throw. */
+/**
+ * All that run; not those that have ended and are only not collected yet, which in a container
+ * nobody may ever do. May throw.
+ */
 export function processes(): Process[] {
   return process.platform === "linux" ? fromProc() : fromPs();
 }
@@ -186,7 +197,8 @@ function fromProc(): Process[] {
         ? []
         : [{ pid: Number(name), parent: Number(parent), group: Number(group), start }];
     } catch (error) {
-      // It has ended meanwhile, or is hidden from this user. Where files run out, all would seem to have ended.
+      // It has ended meanwhile, or is hidden from this user. Where files run out, all would seem to
+      // have ended.
       if (/^(EMFILE|ENFILE|ENOMEM)$/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
       return [];
     }

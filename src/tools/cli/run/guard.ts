@@ -12,7 +12,10 @@ export interface Held {
   readonly remaining: number;
 }
 
-/** SIGKILL comes so long before the end, at the most, in ms: a late timer, and the time that processes take to die. */
+/**
+ * SIGKILL comes so long before the end, at the most, in ms: a late timer, and the time that
+ * processes take to die.
+ */
 const MARGIN_MOST = 250;
 /** A timer is set for no longer than this, in ms. */
 const LOOK_MOST = 60_000;
@@ -63,7 +66,8 @@ export class Guard {
 
   /** This program was stopped, and has stopped its command before that: both go on. */
   resume(): void {
-    // RACE: the lease may have ended meanwhile. Continued first, the command would run beside the next holder's.
+    // RACE: the lease may have ended meanwhile. Continued first, the command would run beside the
+    // next holder's.
     if (this.#held.remaining <= this.#margin) this.#expired();
     this.#send("SIGCONT");
   }

@@ -7,7 +7,10 @@ import type { RunPlan, Wanted } from "./plan.ts";
 export interface Acquired extends Held {
   /** What it runs under. Without a token: permits. */
   readonly held: readonly Fenced[];
-  /** Aborts when somebody waits. To read it subscribes the client, so that it hears at once when the lock is taken by force. */
+  /**
+   * Aborts when somebody waits. To read it subscribes the client, so that it hears at once when the
+   * lock is taken by force.
+   */
   readonly wanted: AbortSignal;
   extend(ms: number): Promise<void>;
   leave(): Promise<void>;
@@ -58,7 +61,10 @@ function acquired(
   };
 }
 
-/** What a command runs under, as those inside it are told. Of a lock its token says which hold it is, of permits their client. */
+/**
+ * What a command runs under, as those inside it are told. Of a lock its token says which hold it
+ * is, of permits their client.
+ */
 export type Inherited = { readonly name: string } & (
   | { readonly kind: "lock" | "read" | "write" | "election"; readonly token: number }
   | { readonly kind: "permit"; readonly client: string }
@@ -78,7 +84,10 @@ export const inheritable = (
 ): Inherited[] =>
   held.map(({ name, token = 0 }) => (kind === "permit" ? { kind, name, client } : { kind, name, token }));
 
-/** What a command finds in its environment: the names and tokens one a line, and all that is held around it. */
+/**
+ * What a command finds in its environment: the names and tokens one a line, and all that is held
+ * around it.
+ */
 export function environmentOf(
   held: readonly Fenced[],
   lease: number,
@@ -120,8 +129,9 @@ export const covers = (wanted: Wanted["kind"], held: Inherited["kind"]): boolean
   (wanted === held && wanted !== "permit") || (wanted === "read" && held === "write");
 
 /**
- * Is it held still, in this Redis? Token and client tell that: one host has several names, and one name several hosts. What a command leaves running, such as a terminal multiplexer, keeps its environment for ever, and must not
- * hand a lock on that has long been another's.
+ * Is it held still, in this Redis? Token and client tell that: one host has several names, and one
+ * name several hosts. What a command leaves running, such as a terminal multiplexer, keeps its
+ * environment for ever, and must not hand a lock on that has long been another's.
  */
 export async function isStillHeld(locks: LockClient, one: Inherited): Promise<boolean> {
   const { name } = one;

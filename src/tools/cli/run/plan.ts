@@ -119,7 +119,8 @@ export function planOf(
   if (lease < LEASE_LEAST)
     throw new UsageError("--lease takes 1s at least: processes do not start and end faster than that.");
   const killAfter = values["kill-after"] ?? Math.min(KILL_AFTER, Math.floor(lease / 3));
-  // A lease in good order has two thirds of its time left before each renewal; with less than half, one has failed.
+  // A lease in good order has two thirds of its time left before each renewal; with less than half,
+  // one has failed.
   if (killAfter > lease / 2)
     throw new UsageError(
       "--kill-after takes at most half of the lease, or the command would be stopped while all is well.",

@@ -10,7 +10,10 @@ import type { Wanted } from "./plan.ts";
 const FIRST = 500;
 const AGAIN = 10_000;
 
-/** Says on stderr for which holder this program waits, or that Redis is away: at first, and whenever that is another one. Ends with `stop()`. */
+/**
+ * Says on stderr for which holder this program waits, or that Redis is away: at first, and whenever
+ * that is another one. Ends with `stop()`.
+ */
 export class WaitReport {
   readonly #look: () => Promise<string | null>;
   readonly #output: Output;

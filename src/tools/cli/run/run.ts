@@ -37,7 +37,10 @@ interface Job {
   readonly plan: RunPlan;
   readonly locks: LockClient;
   readonly signals: Signals;
-  /** Aborted by a signal that comes before the command is started, and where Redis lets this program in no more. */
+  /**
+   * Aborted by a signal that comes before the command is started, and where Redis lets this program
+   * in no more.
+   */
   readonly stopping: AbortSignal;
   readonly output: Output;
   /** What runs around this one hold. */
@@ -150,7 +153,8 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
     report.stop();
     const waited = performance.now() - began;
     try {
-      // What was granted by a message lasts for the grant window only: that would seem to be a lease that is not renewed.
+      // What was granted by a message lasts for the grant window only: that would seem to be a
+      // lease that is not renewed.
       if (lease.remaining < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.map(quoteWhole).join(", ")} after ${showDuration(waited)}.`);

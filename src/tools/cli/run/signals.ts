@@ -5,7 +5,10 @@ import type { Group } from "./group.ts";
 /** Those that end a program which does not ask for them, but for what only a fault of its own can send. */
 const ALL = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM"] as const;
 
-/** The signals that this program gets, from its beginning to its end: while it waits, while the command runs, and behind that. */
+/**
+ * The signals that this program gets, from its beginning to its end: while it waits, while the
+ * command runs, and behind that.
+ */
 export class Signals {
   /** The first one. */
   received: NodeJS.Signals | null = null;
@@ -41,7 +44,10 @@ export const codeOf = (signal: NodeJS.Signals): number => 128 + constants.signal
 /** A signal came before the command was started. */
 export class Interrupted extends Error {}
 
-/** Has signals end the waiting from now on: that one aborts by `Interrupted`. The second one ends the program: it is meant. */
+/**
+ * Has signals end the waiting from now on: that one aborts by `Interrupted`. The second one ends
+ * the program: it is meant.
+ */
 export function endWaiting(signals: Signals, stopping = new AbortController()): AbortSignal {
   signals.to((signal) => {
     if (stopping.signal.aborted) process.exit(codeOf(signal));
@@ -50,7 +56,10 @@ export function endWaiting(signals: Signals, stopping = new AbortController()): 
   return stopping.signal;
 }
 
-/** SIGTSTP stops the command and then this program, which alone would only stop renewing; SIGCONT lets both go on. */
+/**
+ * SIGTSTP stops the command and then this program, which alone would only stop renewing; SIGCONT
+ * lets both go on.
+ */
 export class Stopping {
   #group: Group | null = null;
   #resume: () => void = () => {};
@@ -60,7 +69,10 @@ export class Stopping {
   };
   readonly #onContinue = (): void => this.#resume();
 
-  /** RACE: made before the command is started. Until then SIGTSTP stops this program by itself, and would leave the command running. */
+  /**
+   * RACE: made before the command is started. Until then SIGTSTP stops this program by itself, and
+   * would leave the command running.
+   */
   constructor() {
     process.on("SIGTSTP", this.#onStop);
     process.on("SIGCONT", this.#onContinue);
@@ -82,9 +94,10 @@ export class Stopping {
 const LAST_WORDS = 1_000;
 
 /**
- * Where that signal has ended the command, or the waiting, this program dies by it too: a shell ends its loop for Ctrl-C only when
- * it sees that. The others write files behind a crash, or are no key, so they only give the exit code. Returns where the system
- * does not let it die, as process 1 of a container.
+ * Where that signal has ended the command, or the waiting, this program dies by it too: a shell
+ * ends its loop for Ctrl-C only when it sees that. The others write files behind a crash, or are no
+ * key, so they only give the exit code. Returns where the system does not let it die, as process 1
+ * of a container.
  */
 export async function dieBy(
   signal: NodeJS.Signals | null,
@@ -94,7 +107,8 @@ export async function dieBy(
 ): Promise<void> {
   if ((signal !== "SIGINT" && signal !== "SIGTERM") || code !== codeOf(signal)) return;
   await output.drained(LAST_WORDS);
-  // RACE: not before. One that comes while the lock is given back would end this program with the lock held, and its exit code with it.
+  // RACE: not before. One that comes while the lock is given back would end this program with the
+  // lock held, and its exit code with it.
   signals.stop();
   process.kill(process.pid, signal);
 }

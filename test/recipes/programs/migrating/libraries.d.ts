@@ -1,5 +1,5 @@
-// What the programs use of two libraries whose own types cannot be found: redlock 4 has none, and the package.json of redlock 5 does not
-// name its own.
+// What the programs use of two libraries whose own types cannot be found: redlock 4 has none, and
+// the package.json of redlock 5 does not name its own.
 
 declare module "redlock4" {
   export default class Redlock {

@@ -23,7 +23,8 @@ const after: Open = (redis, sellOne) => {
   const locks = createLockClient(redis); // one for each process
 
   async function sell(product: string): Promise<void> {
-    const options = { wait: 20_000, lease: 5_000, watchdog: true }; // without `watchdog` the lease ends after 5 s
+    // without `watchdog` the lease ends after 5 s
+    const options = { wait: 20_000, lease: 5_000, watchdog: true };
     await locks.lock(product).withLock(options, (lease) => sellOne(product, lease.signal));
   }
   // #endregion

@@ -24,7 +24,10 @@ interface Options {
 
 let shops = 0;
 
-/** Opens a shop with five shirts, lets the customers buy one each at the same time, and answers what it has printed. */
+/**
+ * Opens a shop with five shirts, lets the customers buy one each at the same time, and answers what
+ * it has printed.
+ */
 export async function run(
   open: Open,
   { slow = 0, workers = 2, customers = LINES.length }: Options = {},
@@ -56,7 +59,10 @@ export async function run(
 
 const without: Open = (_, sellOne) => ({ sell: sellOne });
 
-/** Proves that the program before and the one after print the same, and that the shop sells too much without a lock. */
+/**
+ * Proves that the program before and the one after print the same, and that the shop sells too much
+ * without a lock.
+ */
 export async function sameOutcome(
   before: Open,
   after: Open,

@@ -1,4 +1,5 @@
--- Stands inside of the critical section and writes down what it sees. Both languages run it, on the way in and out.
+-- Stands inside of the critical section and writes down what it sees. Both languages run it, on the
+-- way in and out.
 --
 -- KEYS  1 hash: inside, overlaps, backwards, token, visits of each side
 -- ARGV  1 "in" or "out"   2 who   3 token, 0 for a lock without tokens

@@ -6,7 +6,10 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** What table/trial.ts does as "outage", with Redisson: how long RLock.lock() takes to fail when Redis is gone. */
+/**
+ * What table/trial.ts does as "outage", with Redisson: how long RLock.lock() takes to fail when
+ * Redis is gone.
+ */
 public final class Outage {
   public static void main(String[] args) throws Exception {
     PrintStream out = System.out;

@@ -16,8 +16,8 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * A Java service with a real Redisson, told what to do by lines, as test/interop/side.ts describes them. The arguments are
- * the watchdog's timeout in ms, "single" or "cluster", and the addresses.
+ * A Java service with a real Redisson, told what to do by lines, as test/interop/side.ts describes
+ * them. The arguments are the watchdog's timeout in ms, "single" or "cluster", and the addresses.
  */
 public final class Main {
   private static final PrintStream REPLIES = System.out;
@@ -36,7 +36,8 @@ public final class Main {
           .computeIfAbsent(words.get(1), name -> Executors.newSingleThreadExecutor())
           .execute(() -> answer(verbs, words));
     }
-    // The process that told us what to do has gone, and perhaps left locks to us: they are to expire as those of a dead service do.
+    // The process that told us what to do has gone, and perhaps left locks to us: they are to
+    // expire as those of a dead service do.
     Runtime.getRuntime().halt(0);
   }
 

@@ -7,7 +7,10 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
-/** What a side can be asked to do, with a lock by its kind and name. Times are ms; a lease of -1 is the watchdog's. */
+/**
+ * What a side can be asked to do, with a lock by its kind and name. Times are ms; a lease of -1 is
+ * the watchdog's.
+ */
 final class Verbs {
   private final RedissonClient client;
 

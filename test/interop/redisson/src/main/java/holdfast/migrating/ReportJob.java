@@ -3,7 +3,10 @@ package holdfast.migrating;
 import net.javacrumbs.shedlock.spring.annotation.SchedulerLock;
 import org.springframework.scheduling.annotation.Scheduled;
 
-/** A job under ShedLock, as docs/migrating.md shows it. It is compiled, and not run: that takes a Spring application. */
+/**
+ * A job under ShedLock, as docs/migrating.md shows it. It is compiled, and not run: that takes a
+ * Spring application.
+ */
 public class ReportJob {
   // #region before
   @Scheduled(cron = "0 0 * * * *") // on every instance

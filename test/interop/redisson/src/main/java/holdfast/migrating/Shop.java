@@ -14,8 +14,9 @@ import org.redisson.client.codec.LongCodec;
 import org.redisson.config.Config;
 
 /**
- * The shop of test/recipes/programs/migrating/shop.ts, with Redisson: two workers sell five shirts to eight customers. The arguments
- * are the address of a Redis, the name of the product, and "locked" or "bare".
+ * The shop of test/recipes/programs/migrating/shop.ts, with Redisson: two workers sell five shirts
+ * to eight customers. The arguments are the address of a Redis, the name of the product, and
+ * "locked" or "bare".
  */
 public final class Shop {
   private final RedissonClient redisson;
