@@ -169,7 +169,7 @@ export interface LockKind extends Renewer, Admin {
 }
 
 /** What inspections, people's tools and warnings ask about a lock. No acquisition depends on it. */
-export interface Admin {
+interface Admin {
   /**
    * `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out:
    * nobody is asked.
