@@ -99,7 +99,7 @@ it("the program has no other mistake than the dot at its end", { timeout: 120_00
 
 it("the declarations say nothing that is marked as internal", () => {
   const files = readdirSync(join(folder, "dist")).filter((file) => file.endsWith(".d.ts"));
-  expect(files).toContain("locks-lease.d.ts");
+  expect(files).toContain("api-lease.d.ts");
   const marked = files.filter((file) =>
     readFileSync(join(folder, "dist", file), "utf8").includes("@internal"),
   );

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CodeBlock, markdownFiles, readText, splitCode } from "../../tools/check/docs/markdown.ts";
 import { isRecipe } from "../../tools/check/docs/recipes.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
+import { moduleOf } from "../support/entry-points.ts";
 import { testUrl } from "../support/fixture.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
@@ -94,8 +95,8 @@ function write(example: Example): string {
   const options = example.code.includes(fenced) ? {} : { keyPrefix };
   const code = example.code
     .replaceAll(
-      /from "holdfast(\/\w+)?"/g,
-      (_, entry = "") => `from ${JSON.stringify(join(root, `src${entry}/index.ts`))}`,
+      /from "holdfast(?:\/(\w+))?"/g,
+      (_, entry = "") => `from ${JSON.stringify(join(root, "src", moduleOf(entry)))}`,
     )
     .replaceAll(fenced, `${fenced}${keyPrefix}`)
     .replaceAll(

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
@@ -9,6 +9,7 @@ import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { uiLua } from "../../src/tools/ui/lua.generated.ts";
+import { moduleOf } from "../support/entry-points.ts";
 
 // What a bundler takes of the sources for an application that imports one entry point.
 
@@ -41,17 +42,6 @@ async function bundled(code: string): Promise<{ modules: string[]; scripts: stri
     ),
   );
   return { modules, scripts };
-}
-
-/** The module of an entry point, below src. */
-function moduleOf(entry: string): string {
-  const places = [
-    `${entry}.ts`,
-    `${entry}/index.ts`,
-    `tools/${entry}/index.ts`,
-    `tools/telemetry/${entry}.ts`,
-  ];
-  return places.find((place) => existsSync(`${root}/src/${place}`)) ?? `no module of ${entry}`;
 }
 
 const foldersOf = (scripts: readonly string[]) =>
