@@ -15,7 +15,7 @@ import { Command, type Yielded } from "./command.ts";
 import type { Services } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
-import type { Outrun } from "./lease-too-short.ts";
+import type { LeaseTooShort } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import type { LockChannel, Seen } from "./lock-channel.ts";
 import { type Ask, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
@@ -99,7 +99,7 @@ export class Acquisition implements Expecting {
   /** The hold that asks, waits, or owns the lock. */
   hold: Hold | null = null;
   /** Tries of its first caller that came too late for its lease. */
-  outrun: Outrun | null = null;
+  outrun: LeaseTooShort | null = null;
   /** Its place among the timers of the client. Only they write these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
@@ -239,7 +239,7 @@ export class Acquisition implements Expecting {
       kind.attempt(hold, command, command);
       return;
     }
-    services.keepers.question(kind.sharing.readers, name, KEEPER_REPLY).then(
+    services.holderQueries.question(kind.sharing.readers, name, KEEPER_REPLY).then(
       (is) => {
         // Where its callers have left meanwhile nobody needs to give anything up.
         if (this.line.first && (is === "idle" || is === "free")) kind.attempt(hold, command, command);
@@ -255,12 +255,12 @@ export class Acquisition implements Expecting {
    */
   #nonceFor({ mode, head }: Command): string | null {
     const { kind, services } = this.#lock;
-    const { inbox, keepers, timers } = services;
-    if (mode === "try") return kind.answer && head.link && keepers.aside;
+    const { inbox, holderQueries, timers } = services;
+    if (mode === "try") return kind.answer && head.link && holderQueries.aside;
     // Writers ask readers.
     const isAsked = kind.answer !== null || kind.mode === "write";
     if (mode !== "queue" || !isAsked || !this.line.isAskingOnly) return null;
-    const nonce = keepers.nonce();
+    const nonce = holderQueries.nonce();
     inbox.asked.set(nonce, () => {
       this.line.stopAsking();
       this.deserted();

@@ -13,7 +13,7 @@ import type { SelfWait } from "./self-wait.ts";
  * Ends a client. Protects other clients from leases that it would leave behind, and the caller of
  * `close()` from waiting for a Redis that does not answer. Holders get `grace` ms, then their
  * leases are taken; what Redis has not answered about is waited for, as long as a first command may
- * take. `emptied`: every lock queue, and what has none, has ended, with its holder's unlock or with
+ * take. `emptied`: every local lock, and what has none, has ended, with its holder's unlock or with
  * the answer to the command that is on its way.
  */
 export async function closeManager(

@@ -13,8 +13,8 @@ import type { Waiter } from "./waiter.ts";
 import type { WantedLeases } from "./wanted.ts";
 
 /**
- * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go
- * one way: a lock queue must not know the manager.
+ * What the local locks of a client share. `LockManager` has it; it stands here, because imports go
+ * one way: a local lock must not know the manager.
  */
 export interface Services {
   readonly commands: Transport;
@@ -28,7 +28,7 @@ export interface Services {
   readonly linger: LingerPolicy;
   readonly idle: IdleTenures;
   /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
-  readonly keepers: {
+  readonly holderQueries: {
     nonce(): string;
     readonly aside: string;
     question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
@@ -49,13 +49,13 @@ export interface Services {
   /** The hold is over, and whatever it is in Redis must go. */
   leave(kind: Withdrawer, hold: Hold): void;
   /**
-   * One more channel is heard, or must be done without: all lock queues begin in the order in which
+   * One more channel is heard, or must be done without: all local locks begin in the order in which
    * they came.
    */
   subscribed(): void;
   /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
   queueOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
-  /** No caller is left in this lock queue. */
+  /** No caller is left in this local lock. */
   left(queue: { readonly kind: LockKind; readonly name: string }): void;
   /** A caller has to wait. */
   tellWait(name: string, waiter: Waiter): void;

@@ -4,6 +4,8 @@ import type { LockKind } from "./lock-kind.ts";
 import { follow } from "./telemetry/following.ts";
 import type { Entrance } from "./waiter.ts";
 
+// `enter` for calls that a subscriber of a channel follows.
+
 /** The way in to a lock. */
 interface Door {
   readonly events: Events;

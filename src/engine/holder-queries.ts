@@ -20,7 +20,7 @@ interface Owner extends Services {
  * want the lock itself from taking such a holder for one that has a caller inside. Only the holder
  * knows, so it is asked, and a holder that does not answer counts as busy.
  */
-export class Keepers {
+export class HolderQueries {
   readonly #owner: Owner;
   #aside: string | null = null;
   /** One question for each name: more would be answered the same. */

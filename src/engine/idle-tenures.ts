@@ -114,7 +114,7 @@ export class IdleTenures {
 
   /** It ends then, unless a caller comes. */
   leaveLater(tenure: UsedTenure): void {
-    keepers.add(this);
+    lingering.add(this);
     this.resumeLater(tenure);
   }
 
@@ -122,7 +122,7 @@ export class IdleTenures {
     // Not one that was leaving, and is kept by now.
     for (const tenure of this.#resting.splice(0))
       if (!tenure.isOver && tenure.state !== "idle") tenure.resume();
-    if (this.#kept.size === 0) keepers.delete(this);
+    if (this.#kept.size === 0) lingering.delete(this);
   };
 
   // ---- renewals
@@ -182,7 +182,7 @@ export class IdleTenures {
   keep(tenure: KeptTenure): void {
     // Also one that was leaving before, and was never idle.
     if (this.#kept.has(tenure)) return;
-    keepers.add(this);
+    lingering.add(this);
     this.#kept.add(tenure);
     if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
     if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
@@ -209,7 +209,7 @@ export class IdleTenures {
     }
     this.#end(over);
     if (this.#kept.size > 0) timers.set(this.#sweeping, mono + KEPT_SWEEP);
-    else keepers.delete(this);
+    else lingering.delete(this);
   }
 
   /**
@@ -236,7 +236,7 @@ export class IdleTenures {
   close(): void {
     this.#isClosed = true;
     this.endAll();
-    keepers.delete(this);
+    lingering.delete(this);
   }
 
   /** All of them: what tells of waiters is lost, or the client ends. */
@@ -305,13 +305,13 @@ export class IdleTenures {
 const MINUTE = 60_000;
 
 /** Clients of this process that keep locks, or did. */
-const keepers = new Set<IdleTenures>();
+const lingering = new Set<IdleTenures>();
 
 // The process ends, by `process.exit()` or an error that nobody caught: what is written here still
 // leaves it, and other processes need not wait for the end of locks that nobody uses.
 atProcessEnd(() => {
   together(() => {
-    for (const idle of keepers) idle.endAll();
+    for (const idle of lingering) idle.endAll();
   });
 });
 

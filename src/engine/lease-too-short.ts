@@ -12,7 +12,7 @@ import type { Waiter } from "./waiter.ts";
  * machine or a network that is slow for a moment does that to any caller. When it goes on, Redis is
  * slower than the lease: more tries would take the lock from the others for nothing, for ever.
  */
-export class Outrun {
+export class LeaseTooShort {
   readonly waiter: Waiter;
   readonly #kind: LockKind;
   /** How many they are. */
@@ -58,7 +58,7 @@ export function outran(
 /** The acquisition. */
 interface Outrunning {
   readonly line: Iterable<Waiter> & { refuse(waiter: Waiter, error: unknown): void };
-  outrun: Outrun | null;
+  outrun: LeaseTooShort | null;
   start(): void;
   retry(failures: number): void;
 }
@@ -73,7 +73,7 @@ export function tryAgain(
   waiter: Waiter,
   took: number,
 ): void {
-  if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter, kind);
+  if (one.outrun?.waiter !== waiter) one.outrun = new LeaseTooShort(waiter, kind);
   const { outrun } = one;
   if (!outrun.add(took)) {
     health.failed(outrun.refusal(name));

@@ -3,6 +3,8 @@ import { clocks } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Waiter } from "./waiter.ts";
 
+// The callers of this process that wait, in order, and which of them have no answer yet.
+
 /** What a line needs of its client. */
 export interface LineHome {
   readonly timers: Timers;

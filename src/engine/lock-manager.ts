@@ -14,7 +14,7 @@ import { closeManager } from "./close.ts";
 import type { Services } from "./context.ts";
 import { enterFollowed } from "./followed.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
-import { Keepers } from "./holder-queries.ts";
+import { HolderQueries } from "./holder-queries.ts";
 import { IdleTenures } from "./idle-tenures.ts";
 import { Hold, LabelledHold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
@@ -28,7 +28,7 @@ import { type Entrance, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
 
 /**
- * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers
+ * Every local lock of a client, and what they share. The only way in is `enter`. Protects callers
  * from waiting for ever: when the client closes, or its connection ends for good, all are refused;
  * when a connection comes back, all look again.
  */
@@ -44,10 +44,10 @@ export class LockManager implements Services {
   readonly cleanup: Cleanup;
   readonly linger = new LingerPolicy();
   readonly idle: IdleTenures;
-  readonly keepers: Keepers = new Keepers(this);
+  readonly holderQueries: HolderQueries = new HolderQueries(this);
   readonly wanted = new WantedLeases(this);
   readonly asking: Services["asking"] = new Set();
-  /** They learn what becomes of the connections, after the lock queues. */
+  /** They learn what becomes of the connections, after the local locks. */
   readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;

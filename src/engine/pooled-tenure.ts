@@ -17,6 +17,8 @@ import { Tenure, type TenureHome } from "./tenure.ts";
 import { atTurnEnd } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
+// Permits that this process has: which callers use them, and what becomes of the rest.
+
 /** A caller that has left, and whose units nobody has taken yet. */
 interface Leaver {
   readonly lease: SharedLease;

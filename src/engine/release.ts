@@ -7,6 +7,8 @@ import { unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure } from "./lease/shared-lease.ts";
 import type { LockKind, Told } from "./lock-kind.ts";
 
+// A release that was sent: its answer is told to the last user.
+
 /** Whose hold is released. */
 interface Releasing {
   readonly hold: Hold;
@@ -16,7 +18,8 @@ interface Releasing {
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
 }
 
-/** A release on its way. `by`: the last user, which had it for `held` ms. `woken`: no message will come. */
+/** A release on its way. `by`: the last user, which had it for `held` ms. `woken` is called
+ * when no release message will come. */
 export class Release implements Told<ReleaseAnswer> {
   readonly #epoch: number;
 

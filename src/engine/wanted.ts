@@ -8,6 +8,8 @@ import type { SharedLease } from "./lease/shared-lease.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
 
+// Leases whose holders asked to be told (`lease.wanted`) when another caller waits for the lock.
+
 /** What it needs of its client. */
 interface Client {
   readonly inbox: GrantInbox;

@@ -97,7 +97,7 @@ export class OrderedMultiLock implements MultiLock {
   async isLocked(): Promise<boolean> {
     // Each as it says itself: what is only kept, with nobody inside, is not locked.
     const questions = this.#members.map(({ kind, name }) =>
-      this.#manager.keepers.isLocked(kind, name).catch((error: unknown) => {
+      this.#manager.holderQueries.isLocked(kind, name).catch((error: unknown) => {
         throw unavailable(name, "it could not be inspected", error, nounOf(kind));
       }),
     );

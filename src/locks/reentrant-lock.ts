@@ -3,7 +3,7 @@ import type { Inspection, Lock, LockBody, Recalled } from "../api/lock.ts";
 import type { ForceUnlockOptions, RecallOptions } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import { nounOf } from "../api/wording.ts";
-import type { Keepers } from "../engine/holder-queries.ts";
+import type { HolderQueries } from "../engine/holder-queries.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Request } from "../engine/lease/terms.ts";
 import type { LockKind } from "../engine/lock-kind.ts";
@@ -95,7 +95,7 @@ export class ReentrantLock implements Lock {
   }
 
   isLocked(): Promise<boolean> {
-    return this.#ask((keepers) => keepers.isLocked(this.#kind, this.name), INSPECTED);
+    return this.#ask((holderQueries) => holderQueries.isLocked(this.#kind, this.name), INSPECTED);
   }
 
   inspect(): Promise<Inspection> {
@@ -107,13 +107,16 @@ export class ReentrantLock implements Lock {
 
   async recall(options?: RecallOptions): Promise<Recalled> {
     const wait = checkRecall(this.name, options);
-    return this.#ask((keepers) => keepers.recall(this.#kind, this.name, wait), "it could not be recalled");
+    return this.#ask(
+      (holderQueries) => holderQueries.recall(this.#kind, this.name, wait),
+      "it could not be recalled",
+    );
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
     const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
-    const force = async (keepers: Keepers): Promise<boolean> =>
-      (await keepers.isGivenUp(this.#kind, this.name, meant)) ||
+    const force = async (holderQueries: HolderQueries): Promise<boolean> =>
+      (await holderQueries.isGivenUp(this.#kind, this.name, meant)) ||
       (await this.#kind.forceRelease(this.name, label, meant)) > 0;
     return this.#ask(force, "it could not be force-released");
   }
@@ -227,9 +230,9 @@ export class ReentrantLock implements Lock {
     return timedOut(this.#manager, this.#kind, this.name, wait, heldBy ? { heldBy } : {});
   }
 
-  async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {
+  async #ask<T>(command: (holderQueries: HolderQueries) => Promise<T>, failure: string): Promise<T> {
     try {
-      return await command(this.#manager.keepers);
+      return await command(this.#manager.holderQueries);
     } catch (error) {
       throw unavailable(this.name, failure, error, nounOf(this.#kind));
     }

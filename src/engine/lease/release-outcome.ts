@@ -3,6 +3,8 @@ import { nounOf } from "../../api/wording.ts";
 import { isRefusal, type ReleaseAnswer } from "../../redis/replies.ts";
 import type { Hold } from "./hold.ts";
 
+// How a hold ended, by what Redis answered to its release, or did not.
+
 /** Whose hold it is, for messages. */
 type Kind = Parameters<typeof nounOf>[0];
 

@@ -86,6 +86,8 @@ async function run({ address, prefix, ending, held, isApart }: ExitOrder): Promi
   // than Redis reads at once.
   if (held.length > 2)
     await (await locks.readWriteLock(`${prefix}before`, { linger: 0 }).read.lock()).unlock();
+  // What the client sends when it has subscribed may be written in the last turn, and nothing else would be.
+  if (held.length <= 2) await locks.check();
   const all: GiveBack[] = [];
   for (const one of held) {
     const gives = await takers[one](`${prefix}${one}`, locks, redis);
