@@ -154,6 +154,7 @@ describe("a node of three", () => {
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect(String(error)).toContain("node 2: its connection is lost");
     await free(); // ioredis sent it again, and it was executed twice
+    await until(() => near.nodes[1]?.status === "ready");
     await (await lock.lock({ wait: 2_000 })).unlock();
   });
 
