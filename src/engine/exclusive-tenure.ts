@@ -2,7 +2,7 @@ import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
-import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import type { RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import { together } from "../redis/writes.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
@@ -14,6 +14,7 @@ import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { isStillNext, next } from "./policies/exclusive.ts";
 import { type Comer, ttlFor } from "./policies/fits.ts";
+import { shrinkAgain } from "./release.ts";
 import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import { isTurnSpent } from "./turn.ts";
@@ -179,16 +180,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   /** Nobody waits here for it. False: it must go to Redis. */
   #keep({ terms, kind, call }: SharedLease): boolean {
     const { hold } = this;
-    const { inbox, linger, idle, commands } = this.services;
+    const { linger, idle } = this.services;
     if (!this.kind.hasStays || kind === "multi" || idle.isClosed || hold.isRevoked) return false;
     const mono = clocks.mono.now();
-    // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known:
-    // if this process died, others would wait for all of that for a lock that nobody uses.
-    const isTooLong = hold.mayLiveUntil > mono + idle.window;
-    if (isTooLong || commands.isAway || !inbox.hears(hold.name)) {
-      if (hold.lingers) this.learn(isTooLong ? "not kept" : "given up");
-      return false;
-    }
+    if (!this.mayStay(mono)) return false;
     this.call = call;
     this.terms = terms;
     // Whose answer takes a lock says that its process is told of recalls.
@@ -293,8 +288,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
           resolve(loss ? failing(loss) : undefined);
         },
         failed: (error) => {
-          // Until then all others wait: for as long as the hold lives, and no longer.
-          cleanup.add({ withdraw: () => this.#shrinkAgain() }, hold, hold.mayLive);
+          shrinkAgain(this, () => 1);
           done();
           resolve(failing(unconfirmed(hold, error, kind)));
         },
@@ -303,16 +297,6 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     // Writers of this process queue after it.
     this.#one.start();
     return shrunk;
-  }
-
-  /**
-   * RACE: readers may have left meanwhile, or join: a hold only shrinks, so this may come in any
-   * order.
-   */
-  #shrinkAgain(): Promise<ReleaseAnswer> {
-    return new Promise((answered, failed) => {
-      this.kind.shrink?.(this.hold, 1, { answered, failed });
-    });
   }
 
   protected override learnEnd(wasIdle: boolean): void {

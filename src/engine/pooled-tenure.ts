@@ -2,7 +2,6 @@ import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
-import type { ReleaseAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
@@ -13,18 +12,12 @@ import type { Terms } from "./lease/terms.ts";
 import type { Run } from "./lock-kind.ts";
 import type { Comer } from "./policies/fits.ts";
 import { type Pool, passes, serves, unitsOf } from "./policies/pooled.ts";
+import { type Leaver, shrinkAgain } from "./release.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import { atTurnEnd } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
 // Permits that this process has: which callers use them, and what becomes of the rest.
-
-/** A caller that has left, and whose units nobody has taken yet. */
-interface Leaver {
-  readonly lease: SharedLease;
-  readonly held: number;
-  resolve(released?: Promise<void>): void;
-}
 
 /**
  * One hold of permits, for callers of this process: its units, what of them is in use, and what
@@ -48,6 +41,7 @@ export class PooledTenure extends Tenure implements Pool {
   #units: number;
   /** RACE: while one of its users is told of a loss, and calls, nobody comes in beside the others. */
   #isLosing = false;
+  /** Callers that have left, and whose units no caller has taken yet. */
   #leavers: Leaver[] = [];
 
   /** It has so many units. Not more than were asked for, whatever a message says. */
@@ -221,21 +215,9 @@ export class PooledTenure extends Tenure implements Pool {
       },
       failed: (error) => {
         if (this.isOver) services.leave(this.kind, hold);
-        // Others wait for these units until Redis has heard of it: for as long as the hold lives,
-        // and no longer.
-        else cleanup.add({ withdraw: () => this.#shrinkAgain() }, hold, hold.mayLive);
+        else shrinkAgain(this, () => this.#units);
         done(() => failing(unconfirmed(hold, error, this.kind)));
       },
-    });
-  }
-
-  /**
-   * RACE: more may have left meanwhile: a hold only shrinks, so what is true by now may come in any
-   * order.
-   */
-  #shrinkAgain(): Promise<ReleaseAnswer> {
-    return new Promise((answered, failed) => {
-      this.kind.shrink?.(this.hold, this.#units, { answered, failed });
     });
   }
 

@@ -4,7 +4,7 @@ import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Services } from "./context.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
-import type { Departure } from "./lease/shared-lease.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { LockKind, Told } from "./lock-kind.ts";
 
 // A release that was sent: its answer is told to the last user.
@@ -18,8 +18,17 @@ interface Releasing {
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
 }
 
-/** A release on its way. `by`: the last user, which had it for `held` ms. `woken` is called
- * when no release message will come. */
+/** A caller that has left, and whose release waits for the end of a turn of the event loop. */
+export interface Leaver {
+  readonly lease: SharedLease;
+  readonly held: number;
+  resolve(released?: Promise<void>): void;
+}
+
+/**
+ * A release on its way. `by`: the last user, which had it for `held` ms. `woken` is called when no
+ * release message will come.
+ */
 export class Release implements Told<ReleaseAnswer> {
   readonly #epoch: number;
 
@@ -60,4 +69,17 @@ export class Release implements Told<ReleaseAnswer> {
     this.resolve(failed);
     if (cleanup.isEnding) cleanup.look();
   }
+}
+
+/**
+ * A shrink was not answered: until Redis has heard of it others wait for those units, for as long as
+ * the hold lives and no longer. RACE: more may leave meanwhile, or come: a hold only shrinks, so
+ * `stays`, what is true by then, may come in any order.
+ */
+export function shrinkAgain({ hold, kind, services }: Releasing, stays: () => number): void {
+  const withdraw = (): Promise<ReleaseAnswer> =>
+    new Promise((answered, failed) => {
+      kind.shrink?.(hold, stays(), { answered, failed });
+    });
+  services.cleanup.add({ withdraw }, hold, hold.mayLive);
 }

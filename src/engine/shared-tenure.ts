@@ -4,7 +4,7 @@ import type { LossReason } from "../api/wording.ts";
 import { SHARE_TIME } from "../defaults.ts";
 import type { AttemptAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import { together } from "../redis/writes.ts";
-import { clocks, type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE } from "./lease/release-outcome.ts";
@@ -13,18 +13,10 @@ import type { Terms } from "./lease/terms.ts";
 import type { KeptEnd } from "./linger-policy.ts";
 import { type Comer, ttlFor } from "./policies/fits.ts";
 import { isJoinable, isOpen, next, type Openness, suits } from "./policies/shared.ts";
+import type { Leaver } from "./release.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import { atTurnEnd, isTurnSpent } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
-
-const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
-
-/** The last user has left, and the hold goes at the end of this turn of the event loop. */
-interface Leaving {
-  readonly lease: SharedLease;
-  readonly held: number;
-  resolve(released?: Promise<void>): void;
-}
 
 /** How it begins: in a writer's time, or with a hold of its own. */
 interface Beginning {
@@ -60,7 +52,8 @@ export class SharedTenure extends Tenure implements Openness {
   /** Its users are part of a writer's call. */
   #isInside: boolean;
   readonly #lingers: boolean;
-  #leaving: Leaving | null = null;
+  /** The last user, whose hold goes at the end of this turn of the event loop. */
+  #leaving: Leaver | null = null;
 
   constructor(lock: TenureHome, hold: Hold, { writer, lingers = false }: Beginning) {
     super(lock, hold);
@@ -309,7 +302,7 @@ export class SharedTenure extends Tenure implements Openness {
 
   #keep({ terms, kind }: SharedLease): boolean {
     const { hold, services } = this;
-    const { inbox, linger, idle, commands } = services;
+    const { linger, idle } = services;
     if (!this.#lingers || terms.linger === 0 || kind === "multi" || idle.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
     // It would be kept only to be recalled by a writer of this process.
@@ -318,13 +311,7 @@ export class SharedTenure extends Tenure implements Openness {
     // RACE: a writer that queued after one that would not wait, and was told "busy", has told nobody
     // so: then Redis must have said of a later moment that nobody waits.
     if (this.asked.mono < this.triedAt) return false;
-    // RACE: a claim or an extension may be on its way, and what it sets counts: if this process
-    // died, writers would wait for that.
-    const isTooLong = hold.mayLiveUntil > mono + idle.window;
-    if (isTooLong || commands.isAway || !inbox.hears(hold.name)) {
-      this.learn(isTooLong ? "not kept" : "given up");
-      return false;
-    }
+    if (!this.mayStay(mono)) return false;
     if (!linger.keeps(this.known, mono, this.keeping?.saved ?? 0)) return false;
     // It is not renewed with nobody inside.
     this.becomeIdle(mono, Math.min(mono + terms.linger, hold.endMono));

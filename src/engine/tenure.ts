@@ -324,6 +324,18 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     return this.hold.name;
   }
 
+  /** Could another process ask for it, and would nobody wait for too long if this one died? */
+  protected mayStay(mono: number): boolean {
+    const { hold, services } = this;
+    const { idle, commands, inbox } = services;
+    // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known:
+    // if this process died, others would wait for all of that for a lock that nobody uses.
+    const isTooLong = hold.mayLiveUntil > mono + idle.window;
+    if (!isTooLong && !commands.isAway && inbox.hears(hold.name)) return true;
+    if (hold.lingers) this.learn(isTooLong ? "not kept" : "given up");
+    return false;
+  }
+
   /** Nobody is inside from now on, until then at the latest. */
   protected becomeIdle(mono: number, until: number): void {
     const { linger, idle } = this.services;

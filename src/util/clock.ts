@@ -10,6 +10,9 @@ export interface Instant {
   readonly wall: number;
 }
 
+/** Before all others. */
+export const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+
 /** A clock, in ms. */
 interface Ticker {
   now(): number;

@@ -1,6 +1,6 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, FRESH, GRANT_WINDOW } from "../../defaults.ts";
 import type { ToldDigit } from "../../redis/replies.ts";
-import { clocks, type Instant } from "../../util/clock.ts";
+import { clocks, type Instant, NEVER } from "../../util/clock.ts";
 
 /**
  * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and
@@ -24,8 +24,6 @@ export interface Renewed {
   /** When it was read, if not just now. */
   readonly read?: Instant;
 }
-
-const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
 /**
  * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield.
