@@ -1,6 +1,6 @@
 import { EventEmitter } from "eventemitter3";
 import { clocks } from "../util/clock.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import { POINTS } from "./channels.ts";
 import {
   type DeadlockLink,
@@ -283,9 +283,9 @@ export class Events extends EventEmitter {
   }
 
   tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
-    outside(() => this.emit(event, told));
+    detached(() => this.emit(event, told));
     const point = pointOf(event);
-    if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
+    if (point?.hasSubscribers) detached(() => point.publish({ client: this.client, ...told }));
     if (this.holds && "heldFor" in told && !("remains" in told))
       this.holds.ended(told, "error" in told ? told.error : null);
   }
@@ -294,7 +294,7 @@ export class Events extends EventEmitter {
   report(error: unknown): void {
     for (const one of error instanceof AggregateError ? error.errors : [error]) {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
-      if (!outside(() => this.emit("error", known))) this.#warn(known);
+      if (!detached(() => this.emit("error", known))) this.#warn(known);
     }
   }
 

@@ -48,7 +48,7 @@ import { hasOneSlotPerLock } from "../redis/keys.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { BaseClient } from "./base-client.ts";
 import { redisServer, type Server } from "./server.ts";
@@ -208,7 +208,7 @@ export class ServerClient extends BaseClient implements LockClient {
 
   stats(): LockStats {
     let waiting = 0;
-    for (const queue of this.locks.queues()) for (const _ of queue) waiting++;
+    for (const localLock of this.locks.localLocks()) for (const _ of localLock) waiting++;
     return { waiting, ...this.locks.linger.stats };
   }
 }
@@ -244,5 +244,5 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
   return new ServerClient(redisServer(redis, settings), settings);
 }
 
-printAs(ServerClient, "LockClient");
+inspectAs(ServerClient, "LockClient");
 refuseRenamedMethods(ServerClient, RENAMED.client);

@@ -23,7 +23,8 @@ export class Elections implements ConnectionListener {
 
   reconnected(): void {
     for (const one of this.#all) one.reconnected();
-    for (const queue of this.manager.queues()) if (queue.kind === this.kind) this.listen(queue.name);
+    for (const localLock of this.manager.localLocks())
+      if (localLock.kind === this.kind) this.listen(localLock.name);
   }
 
   disconnected(): void {

@@ -24,7 +24,7 @@ import { timedOut } from "../locks/timed-out.ts";
 import { unavailable } from "../redis/replies.ts";
 import { orAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";
 import type { Elections } from "./elections.ts";
 import { Observer } from "./observer.ts";
@@ -123,8 +123,8 @@ export class NamedElection implements Election {
     const until = clocks.mono.now() + wait;
     for (;;) {
       const left = Math.max(0, until - clocks.mono.now());
-      const entrance = { terms: this.#terms, wait: left, signal };
-      const shared = await manager.enter(kind, this.name, entrance, itself);
+      const request = { terms: this.#terms, wait: left, signal };
+      const shared = await manager.enter(kind, this.name, request, itself);
       if (!shared) return await timedOut(manager, kind, this.name, wait, { heldBy: "somebody else" });
       const term = new LeaderTerm(shared, kind, ending);
       this.#elections.listen(this.name);
@@ -173,4 +173,4 @@ async function lead<T>(term: LeaderTerm, body: LeaderBody<T>, events: Events): P
   return isLockLost(outcome.error) ? { is: "lost" } : { is: "broken", ...outcome };
 }
 
-printAs(NamedElection, "Election");
+inspectAs(NamedElection, "Election");

@@ -7,7 +7,7 @@ import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import { lockHandle } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { short } from "../util/quote.ts";
 import { visible } from "../util/visible.ts";
 
@@ -93,4 +93,4 @@ export class LeaderTerm implements Term {
   }
 }
 
-printAs(LeaderTerm, "Term");
+inspectAs(LeaderTerm, "Term");

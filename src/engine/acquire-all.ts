@@ -17,11 +17,11 @@ import { between } from "../util/random.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { outran } from "./lease-too-short.ts";
-import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
+import { type BatchedTry, BLOCKED, type Member } from "./lock-kind.ts";
 import type { LockManager } from "./lock-manager.ts";
 import { fits } from "./policies/fits.ts";
 import { follow } from "./telemetry/following.ts";
-import type { Entrance } from "./waiter.ts";
+import type { AcquireRequest } from "./waiter.ts";
 
 /** The lock that somebody else held when the time to wait was over. */
 export interface Busy {
@@ -48,16 +48,16 @@ type TakeAll = (leases: readonly SharedLease[]) => void;
 export async function acquireAll(
   manager: LockManager,
   members: readonly Member[],
-  entrance: Entrance,
+  request: AcquireRequest,
   take: TakeAll,
 ): Promise<Busy | null> {
-  const by = entrance.by ?? manager.newCaller("multi");
-  if (!entrance.by && (acquiring.hasSubscribers || holding.hasSubscribers))
-    return followAll(manager, members, entrance, by, take);
+  const by = request.by ?? manager.newCaller("multi");
+  if (!request.by && (acquiring.hasSubscribers || holding.hasSubscribers))
+    return followAll(manager, members, request, by, take);
   const since = clocks.mono.now();
-  const acquisition = new AllAcquisition(manager, members, { ...entrance, by }, take);
+  const acquisition = new AllAcquisition(manager, members, { ...request, by }, take);
   const gaveUp = (name: string, error: unknown): void =>
-    manager.events.tellGiveUp(name, by, since, entrance.wait, error);
+    manager.events.tellGiveUp(name, by, since, request.wait, error);
   try {
     const busy = await acquisition.run();
     if (!busy) return null;
@@ -65,7 +65,7 @@ export async function acquireAll(
     return { busy };
   } catch (error) {
     gaveUp(acquisition.at, error);
-    throw isOurs(error, entrance.signal) ? thrownAt(error, acquireAll) : error;
+    throw isOurs(error, request.signal) ? thrownAt(error, acquireAll) : error;
   }
 }
 
@@ -73,13 +73,13 @@ export async function acquireAll(
 function followAll(
   manager: LockManager,
   members: readonly Member[],
-  entrance: Entrance,
+  request: AcquireRequest,
   by: Caller,
   take: TakeAll,
 ): Promise<Busy | null> {
-  const asked = { name: members[0]?.name ?? "", wait: entrance.wait, lease: entrance.terms.lease };
+  const asked = { name: members[0]?.name ?? "", wait: request.wait, lease: request.terms.lease };
   return follow(manager.events, by, asked, (got) =>
-    acquireAll(manager, members, { ...entrance, by }, (leases) => {
+    acquireAll(manager, members, { ...request, by }, (leases) => {
       leases.forEach(got);
       take(leases);
     }),
@@ -96,7 +96,7 @@ class AllAcquisition {
   at = "";
   readonly #manager: LockManager;
   readonly #members: readonly Member[];
-  readonly #entrance: Entrance & { by: Caller };
+  readonly #request: AcquireRequest & { by: Caller };
   readonly #takeAll: TakeAll;
   readonly #until: number;
   /** Of what is held while others are waited for. */
@@ -112,21 +112,21 @@ class AllAcquisition {
   constructor(
     manager: LockManager,
     members: readonly Member[],
-    entrance: Entrance & { by: Caller },
+    request: AcquireRequest & { by: Caller },
     takeAll: TakeAll,
   ) {
     this.#manager = manager;
     this.#members = members;
-    this.#entrance = entrance;
+    this.#request = request;
     this.#takeAll = takeAll;
-    this.#until = clocks.mono.now() + entrance.wait;
-    const lease = Math.max(entrance.terms.lease, MULTI_LOCK_LEASE);
+    this.#until = clocks.mono.now() + request.wait;
+    const lease = Math.max(request.terms.lease, MULTI_LOCK_LEASE);
     this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
   }
 
   /** Null: all are taken. Else the one that was busy when the time was over, and nothing is held. */
   async run(): Promise<Member | null> {
-    let isLast = this.#entrance.wait > 0;
+    let isLast = this.#request.wait > 0;
     try {
       for (;;) {
         const busy = await this.#take();
@@ -141,7 +141,7 @@ class AllAcquisition {
         // RACE: what was in the way may be another one that could not get all of its locks either.
         // Both may have met others so, and all would be told "busy" of locks that nobody has.
         isLast = true;
-        await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#entrance.signal);
+        await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#request.signal);
         if (await this.#isHeld(busy)) return busy;
       }
     } catch (error) {
@@ -156,13 +156,13 @@ class AllAcquisition {
       const [first, ...others] = this.#members.slice(this.taken.length);
       if (!first) return null;
       const group = [first, ...others.slice(0, together(first, others))];
-      const { terms } = group.length === this.#members.length ? this.#entrance : { terms: this.#meanwhile };
+      const { terms } = group.length === this.#members.length ? this.#request : { terms: this.#meanwhile };
       let next: Member | null = first;
       if (group.length > 1) {
         next = await this.#tryTogether(group, terms);
         if (!next) continue;
         // What may be held with nobody inside is asked for by itself.
-        if (this.#entrance.wait === 0 && !this.#mayBeIdle) return next;
+        if (this.#request.wait === 0 && !this.#mayBeIdle) return next;
       }
       this.#keep();
       const taken = await this.#enter(next, {
@@ -180,15 +180,15 @@ class AllAcquisition {
    */
   async #tryTogether(group: readonly Member[], terms: Terms): Promise<Member | null> {
     const tries: Promise<SharedLease | null>[] = [];
-    const links: Link[] = [];
-    let before: Link | null = null;
+    const batchedTries: BatchedTry[] = [];
+    let before: BatchedTry | null = null;
     for (const member of group) {
-      const link: Link = { before, hold: null, mayBeIdle: false, wait: this.#left };
-      tries.push(this.#enter(member, { terms, wait: 0, link }));
-      links.push(link);
+      const batchedTry: BatchedTry = { dependsOn: before, hold: null, mayBeIdle: false, wait: this.#left };
+      tries.push(this.#enter(member, { terms, wait: 0, batchedTry }));
+      batchedTries.push(batchedTry);
       // Its try is another caller's, or needed no command: nothing is known that the next one could name.
-      if (!link.hold) break;
-      before = link;
+      if (!batchedTry.hold) break;
+      before = batchedTry;
     }
     const outcomes = await Promise.allSettled(tries);
     const end = outcomes.findIndex((outcome) => outcome.status === "rejected" || !outcome.value);
@@ -200,16 +200,19 @@ class AllAcquisition {
     // the one that is waited for would be what two callers need to wait for each other.
     await this.#leave(got.slice(count), Math.max(this.#left, UNANSWERED));
     this.at = group[end]?.name ?? this.at;
-    this.#mayBeIdle = links[end]?.mayBeIdle ?? false;
+    this.#mayBeIdle = batchedTries[end]?.mayBeIdle ?? false;
     if (stop?.status === "rejected" && stop.reason !== BLOCKED) throw stop.reason;
     return stop?.status === "fulfilled" ? (group[end] ?? null) : null;
   }
 
-  #enter(member: Member, entrance: Pick<Entrance, "terms" | "wait" | "link">): Promise<SharedLease | null> {
+  #enter(
+    member: Member,
+    request: Pick<AcquireRequest, "terms" | "wait" | "batchedTry">,
+  ): Promise<SharedLease | null> {
     const { kind, name, passes } = member;
-    const { signal, by, came } = this.#entrance;
+    const { signal, by, came } = this.#request;
     this.at = name;
-    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by, came }, (lease) => {
+    return this.#manager.enter(kind, name, { ...request, passes, signal, by, came }, (lease) => {
       this.#brings(member, lease);
       return lease;
     });
@@ -229,7 +232,7 @@ class AllAcquisition {
 
   /** All are held: from now on they are the caller's, for all of its lease. */
   #have(leases: readonly SharedLease[]): void {
-    for (const lease of leases) this.#set(lease, this.#entrance.terms);
+    for (const lease of leases) this.#set(lease, this.#request.terms);
     this.#isDone = true;
     this.#takeAll(leases);
   }
@@ -239,9 +242,9 @@ class AllAcquisition {
    * back. False also when nobody knows.
    */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
-    const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, told: null }], FIRST_REPLY);
+    const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, flag: null }], FIRST_REPLY);
     const answers = await orAbort(
-      this.#entrance.signal,
+      this.#request.signal,
       look.catch(() => []),
     );
     return answers[0]?.is === "taken";
@@ -268,7 +271,7 @@ class AllAcquisition {
    * took them away by force or deleted them, which no renewal has told yet.
    */
   #short(leases: readonly SharedLease[]): SharedLease[] {
-    const { terms } = this.#entrance;
+    const { terms } = this.#request;
     const at = clocks.mono.now();
     return leases.filter(
       ({ hold, since, terms: own }) =>
@@ -280,7 +283,7 @@ class AllAcquisition {
   /** All are taken. False: one was lost meanwhile. */
   async #begin(): Promise<boolean> {
     if (this.#isDone) return true;
-    const { terms, signal } = this.#entrance;
+    const { terms, signal } = this.#request;
     const at = clocks.mono.now();
     const leases = this.taken;
     const old = this.#short(leases);
@@ -323,16 +326,16 @@ class AllAcquisition {
       }),
     );
     // A caller that has gone gets its answer at once.
-    await orAbort(this.#entrance.signal, atMost(Promise.all(leaving), within)).catch(() => {});
+    await orAbort(this.#request.signal, atMost(Promise.all(leaving), within)).catch(() => {});
   }
 }
 
 /** With how many of the others, from the first on, this one can be tried together. */
 function together({ kind, name }: Member, others: readonly Member[]): number {
-  const place = kind.together?.(name);
+  const place = kind.serverGroup?.(name);
   if (place === undefined) return 0;
   const end = others.findIndex(
-    (other) => other.kind.protocol !== kind.protocol || other.kind.together?.(other.name) !== place,
+    (other) => other.kind.protocol !== kind.protocol || other.kind.serverGroup?.(other.name) !== place,
   );
   return end < 0 ? others.length : end;
 }

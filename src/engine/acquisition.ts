@@ -12,13 +12,13 @@ import {
 import { clocks, type Instant } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Command, type Yielded } from "./command.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import type { LeaseTooShort } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import type { LockChannel, Seen } from "./lock-channel.ts";
-import { type Ask, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
+import { type AttemptOptions, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isFor, runFrom } from "./policies/pooled.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
@@ -30,7 +30,7 @@ import { WakeFilter } from "./wake-filter.ts";
 export interface AcquisitionHome {
   readonly kind: LockKind;
   readonly name: string;
-  readonly services: Services;
+  readonly context: Context;
   readonly health: RedisHealth;
   readonly channel: LockChannel;
   /** Has each caller a place of its own in the queue of Redis? */
@@ -45,7 +45,7 @@ export interface AcquisitionHome {
   /** How many callers are about to queue, as soon as the channel is heard. */
   subscribing: number;
   /** What the lock's value is to say of this process. */
-  readonly told: Ask["told"];
+  readonly flag: AttemptOptions["flag"];
   /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
   mayLinger(head: Waiter): boolean;
   /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
@@ -99,7 +99,7 @@ export class Acquisition implements Expecting {
   /** The hold that asks, waits, or owns the lock. */
   hold: Hold | null = null;
   /** Tries of its first caller that came too late for its lease. */
-  outrun: LeaseTooShort | null = null;
+  leaseTooShort: LeaseTooShort | null = null;
   /** Its place among the timers of the client. Only they write these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
@@ -121,7 +121,7 @@ export class Acquisition implements Expecting {
 
   constructor(lock: AcquisitionHome) {
     this.#lock = lock;
-    this.line = new Line(lock.name, lock.services, this);
+    this.line = new Line(lock.name, lock.context, this);
     this.#wakes = lock.kind.wake.by === "message" ? new WakeFilter() : null;
   }
 
@@ -151,8 +151,8 @@ export class Acquisition implements Expecting {
   /** Asks with a new hold. */
   startAnew(head: Waiter): void {
     const lock = this.#lock;
-    const { kind, services } = lock;
-    const seen = this.line.patient > 0 ? lock.channel.look() : null;
+    const { kind, context } = lock;
+    const seen = this.line.waiting > 0 ? lock.channel.look() : null;
     const mode = seen?.mayQueue ? "queue" : "try";
     if (seen) {
       // RACE: at a fair lock no caller queues before one that came earlier and whose try is not
@@ -165,15 +165,15 @@ export class Acquisition implements Expecting {
         return;
       }
     }
-    this.run = kind.policy === "pooled" ? runFrom(head, services.window) : null;
-    const hold = services.newHold(kind, lock.name, this, head.terms.label);
+    this.run = kind.policy === "pooled" ? runFrom(head, context.window) : null;
+    const hold = context.newHold(kind, lock.name, this, head.terms.label);
     this.#ask(hold, mode, head, seen, null);
     if (seen && !seen.isHeard) lock.channel.prepare(mode);
   }
 
   /** Where callers that wait hear of the lock. Null: none would wait. */
   get #seen(): Seen | null {
-    return this.line.patient > 0 ? this.#lock.channel.look() : null;
+    return this.line.waiting > 0 ? this.#lock.channel.look() : null;
   }
 
   /** Its callers are asked for by a command about what this process has: `joins`. */
@@ -186,27 +186,33 @@ export class Acquisition implements Expecting {
    * old one; null: it ended.
    */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
-    const { kind, name, services } = this.#lock;
-    const hold = services.newHold(kind, name, this, head.terms.label);
+    const { kind, name, context } = this.#lock;
+    const hold = context.newHold(kind, name, this, head.terms.label);
     return new Promise((tell, fail) => {
       this.#ask(hold, "yield", head, this.#seen, { hold: old, tell, fail });
     });
   }
 
-  #ask(hold: Hold, mode: Ask["mode"], head: Waiter, seen: Seen | null, yielded: Yielded | null): void {
+  #ask(
+    hold: Hold,
+    mode: AttemptOptions["mode"],
+    head: Waiter,
+    seen: Seen | null,
+    yielded: Yielded | null,
+  ): void {
     const lock = this.#lock;
-    const { kind, health, services } = lock;
-    if (head.terms.linger > 0 && !this.outrun && (mode === "try" || mode === "queue"))
+    const { kind, health, context } = lock;
+    if (head.terms.linger > 0 && !this.leaseTooShort && (mode === "try" || mode === "queue"))
       hold.lingers = lock.mayLinger(head);
     // Where it is granted by message the client's channel is the lock's.
     const isQueued = kind.wake.by === "grant";
-    const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.told === 1;
+    const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.flag === 1;
     const command = new Command(this, {
       hold,
       mode,
       head,
-      told: hold.lingers ? 2 : isTold ? 1 : 0,
-      window: services.idle.window,
+      flag: hold.lingers ? 2 : isTold ? 1 : 0,
+      window: context.idle.window,
       seen,
       isQueued,
       position: this.#position,
@@ -217,7 +223,7 @@ export class Acquisition implements Expecting {
       if (command.isHeard) command.wakes = this.#wakes.count;
       command.isWoken = this.#wakes.asks();
     }
-    if (head.isAsking || head.link) command.nonce = this.#nonceFor(command);
+    if (head.isAsking || head.batchedTry) command.nonce = this.#nonceFor(command);
     if (command.isFirst) lock.firstTries++;
     if (mode !== "again") this.#to("asking", hold);
     this.#command = command;
@@ -233,17 +239,17 @@ export class Acquisition implements Expecting {
    * nobody is, and only then.
    */
   #askFirst(command: Command): void {
-    const { kind, name, services } = this.#lock;
+    const { kind, name, context } = this.#lock;
     const { hold, mode } = command;
     if (mode !== "queue" || !kind.sharing) {
       kind.attempt(hold, command, command);
       return;
     }
-    services.holderQueries.question(kind.sharing.readers, name, KEEPER_REPLY).then(
+    context.holderQueries.askHolders(kind.sharing.readers, name, KEEPER_REPLY).then(
       (is) => {
         // Where its callers have left meanwhile nobody needs to give anything up.
         if (this.line.first && (is === "idle" || is === "free")) kind.attempt(hold, command, command);
-        else command.answered({ is: "held", at: 0, ttl: 0, position: null, told: 0 });
+        else command.answered({ is: "held", at: 0, ttl: 0, position: null, flag: 0 });
       },
       (error: unknown) => command.failed(error),
     );
@@ -254,9 +260,9 @@ export class Acquisition implements Expecting {
    * somebody is.
    */
   #nonceFor({ mode, head }: Command): string | null {
-    const { kind, services } = this.#lock;
-    const { inbox, holderQueries, timers } = services;
-    if (mode === "try") return kind.answer && head.link && holderQueries.aside;
+    const { kind, context } = this.#lock;
+    const { inbox, holderQueries, timers } = context;
+    if (mode === "try") return kind.answer && head.batchedTry && holderQueries.noReplyNonce;
     // Writers ask readers.
     const isAsked = kind.answer !== null || kind.mode === "write";
     if (mode !== "queue" || !isAsked || !this.line.isAskingOnly) return null;
@@ -287,11 +293,11 @@ export class Acquisition implements Expecting {
       if (answer.is === "owner") this.#leaveIfOver(hold);
     } else if ("clock" in answer) {
       // Of the hold that was to be yielded: nothing was queued.
-      lock.services.inbox.forget(hold);
+      lock.context.inbox.forget(hold);
       this.start();
     } else if (answer.is === "owner") {
       if (mode === "again") this.#lookedOwned(answer.already);
-      this.#own(answer, sent, answer.isTold ? command.told : 0);
+      this.#own(answer, sent, answer.isTold ? command.flag : 0);
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
       if (mode !== "again") this.#held(command, answer);
@@ -308,10 +314,10 @@ export class Acquisition implements Expecting {
    * ask for themselves.
    */
   #refused({ hold, head }: Command, error: Error): void {
-    const { kind, services } = this.#lock;
+    const { kind, context } = this.#lock;
     // RACE: an earlier copy of a command that queues may have met what was true then.
-    if (error === BLOCKED) services.inbox.forget(hold);
-    else services.leave(kind, hold);
+    if (error === BLOCKED) context.inbox.forget(hold);
+    else context.leave(kind, hold);
     this.line.refuse(head, error);
     this.line.asksAgain();
     this.start();
@@ -323,7 +329,7 @@ export class Acquisition implements Expecting {
       this.lookAgain();
       return;
     }
-    const { kind, services, channel } = this.#lock;
+    const { kind, context, channel } = this.#lock;
     if (mode === "again") {
       channel.selfTest();
       // RACE: what took this entry may have taken those after it, so the client's next hold looks
@@ -332,17 +338,17 @@ export class Acquisition implements Expecting {
     }
     // The server's clock is known now. A first copy of the command may have been in time, and owns
     // the lock.
-    services.leave(kind, hold);
+    context.leave(kind, hold);
     this.start();
   }
 
   failed(command: Command, error: unknown): void {
     const { hold, mode, yielded } = command;
     const lock = this.#lock;
-    const { health, kind, services, name } = lock;
+    const { health, kind, context, name } = lock;
     const isAwaited = this.#isAwaited(command);
     health.failed(error);
-    if (yielded) services.leave(kind, yielded.hold);
+    if (yielded) context.leave(kind, yielded.hold);
     if (!isAwaited) {
       // What the last copy has done nobody knows. A hold that was granted by message has its own
       // end.
@@ -350,7 +356,7 @@ export class Acquisition implements Expecting {
       yielded?.tell(null);
     } else if (mode === "again") this.#lookFailed(error);
     else {
-      services.leave(kind, hold);
+      context.leave(kind, hold);
       // Another version holds it: a caller that may wait waits until that is over, as for any other
       // holder.
       const isForeign = foreignFormat(error) !== null;
@@ -376,19 +382,19 @@ export class Acquisition implements Expecting {
    * acquisition asks for by then.
    */
   #leaveIfOver(hold: Hold): void {
-    const { kind, services } = this.#lock;
-    if (this.hold !== hold && !services.inbox.expected.has(hold.id)) services.leave(kind, hold);
+    const { kind, context } = this.#lock;
+    if (this.hold !== hold && !context.inbox.expected.has(hold.id)) context.leave(kind, hold);
   }
 
   /** `sent`, `told`: of the command that is answered; null: it is a message. */
-  #own(grant: Grant, sent: Instant | null, told: Ask["told"]): void {
+  #own(grant: Grant, sent: Instant | null, flag: AttemptOptions["flag"]): void {
     const { hold } = this;
     if (!hold) return;
     this.#to("owned", hold);
     this.#command = null;
     this.#tries = 0;
     this.#wakes?.owned();
-    hold.owned(grant, sent, told);
+    hold.owned(grant, sent, flag);
     this.#lock.won(this, hold, grant, sent !== null);
   }
 
@@ -416,7 +422,7 @@ export class Acquisition implements Expecting {
     const { hold, state } = this;
     if (hold?.id !== id || (nonce !== null && isQuestion)) return;
     hold.recall(clocks.mono.now());
-    this.#lock.services.wanted.recalled(hold);
+    this.#lock.context.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.
     if (state === "parked") this.lookAgain();
   }
@@ -424,19 +430,19 @@ export class Acquisition implements Expecting {
   // ---- not the owner
 
   /** Another client holds the lock. */
-  #held(command: Command, { ttl, position, contended, told }: AttemptAnswer & { is: "held" }): void {
+  #held(command: Command, { ttl, position, contended, flag }: AttemptAnswer & { is: "held" }): void {
     const { line } = this;
-    const { kind, channel, health, services } = this.#lock;
+    const { kind, channel, health, context } = this.#lock;
     const { hold } = command;
-    if (contended && line.isHasty(clocks.mono.now() + ttl)) {
+    if (contended && line.hasDeadlineBefore(clocks.mono.now() + ttl)) {
       // No client holds it, so "another client holds it" would be wrong: tried again for as long as
       // a first command may take.
-      services.inbox.forget(hold);
+      context.inbox.forget(hold);
       health.failure = new Error("no caller got it, because the votes were split");
       this.#retryAt(clocks.mono.now() + ttl);
       return;
     }
-    line.metHolder(told === 2, position !== null, channel.isHeard && !kind.sharing);
+    line.onHeld(flag === 2, position !== null, channel.isHeard && !kind.sharing);
     // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for
     // after them.
     if (line.first) this.#lock.waits(line.first);
@@ -453,13 +459,13 @@ export class Acquisition implements Expecting {
       this.reconsider();
       return;
     }
-    if (position !== null) services.leave(kind, hold);
-    else services.inbox.forget(hold);
+    if (position !== null) context.leave(kind, hold);
+    else context.inbox.forget(hold);
     if (!head) this.stop();
     else if (line.unanswered > 0) {
       // Subscribed to meanwhile, so that tryLock() calls that keep arriving do not delay callers
       // that wait.
-      if (line.patient > 0) channel.listen();
+      if (line.waiting > 0) channel.listen();
       line.asksAgain();
       this.start();
     } else this.#waitFor(head, ttl, command.wakes, command.isFirst);
@@ -503,7 +509,7 @@ export class Acquisition implements Expecting {
     const changes = this.#changes;
     lock.channel.ready().then(
       () => {
-        if (this.#changes === changes) lock.services.subscribed();
+        if (this.#changes === changes) lock.context.subscribed();
         // Lost again already.
         if (this.#changes === changes && lock.firstTries === 0) this.start();
       },
@@ -585,7 +591,7 @@ export class Acquisition implements Expecting {
     else if (state !== "parked") return;
     else if (!hold) this.start();
     else if (first && !this.#command && (this.#lock.places?.isFirst(this) ?? true)) {
-      this.#lock.services.timers.clear(this);
+      this.#lock.context.timers.clear(this);
       this.#lock.waits(first);
       // A listener may have aborted the caller, and with it the acquisition.
       if (this.hold === hold && this.line.first) this.#ask(hold, "again", this.line.first, this.#seen, null);
@@ -604,7 +610,7 @@ export class Acquisition implements Expecting {
     // Whichever place of this client it is: it keeps all entries, and the first one goes on looking
     // when it would have.
     else if (state === "parked" && hold && first && !this.#command) {
-      this.#lock.services.timers.clear(this);
+      this.#lock.context.timers.clear(this);
       this.#ask(hold, "again", first, this.#seen, null);
     }
   }
@@ -652,7 +658,7 @@ export class Acquisition implements Expecting {
     const { first } = this.line;
     if (!this.run || state !== "parked" || !hold || !first || isFor(this.run, first.terms)) return;
     hold.asks(LEASE_TIME);
-    this.#lock.services.leave(this.#lock.kind, hold);
+    this.#lock.context.leave(this.#lock.kind, hold);
     this.start();
   }
 
@@ -685,16 +691,16 @@ export class Acquisition implements Expecting {
   }
 
   #sleepUntil(at: number): void {
-    this.#lock.services.timers.set(this, at);
+    this.#lock.context.timers.set(this, at);
   }
 
   /** Its time to look has come. */
   ring(): void {
-    const { health, services } = this.#lock;
+    const { health, context } = this.#lock;
     // While the connection is away, more commands would only pile up in it. It is looked again when
     // it comes back.
-    if (services.commands.isAway) {
-      health.failed(services.commands.trouble());
+    if (context.commands.isAway) {
+      health.failed(context.commands.trouble());
       this.#sleepUntil(clocks.mono.now() + backOff(health.failures));
     } else this.lookAgain();
   }
@@ -723,7 +729,7 @@ export class Acquisition implements Expecting {
     const { hold } = this;
     // An entry may stand for all of its time, and be granted at its end.
     hold?.asks(LEASE_TIME);
-    if (hold) this.#lock.services.leave(this.#lock.kind, hold);
+    if (hold) this.#lock.context.leave(this.#lock.kind, hold);
     this.stop();
   }
 
@@ -753,7 +759,7 @@ export class Acquisition implements Expecting {
     // RACE: granted while its look is under way, which then keeps no entries, because its own has
     // gone.
     const dueAt = wasQueued && this.#command ? 0 : this.index >= 0 ? this.at : this.#latest;
-    if (this.index >= 0) this.#lock.services.timers.clear(this);
+    if (this.index >= 0) this.#lock.context.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
     this.#changes++;
     this.state = state;

@@ -5,7 +5,7 @@ import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
 import type { Cleanup } from "./cleanup.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { SelfWait } from "./self-wait.ts";
 
@@ -17,7 +17,7 @@ import type { SelfWait } from "./self-wait.ts";
  * the answer to the command that is on its way.
  */
 export async function closeManager(
-  { commands, watchdog, events, inbox, timers, selfWait }: Services & { readonly selfWait: SelfWait },
+  { commands, watchdog, events, inbox, timers, selfWait }: Context & { readonly selfWait: SelfWait },
   cleanup: Cleanup,
   emptied: Promise<unknown>,
   grace: number,

@@ -2,7 +2,7 @@ import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies
 import { type Instant, now } from "../util/clock.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Seen } from "./lock-channel.ts";
-import type { Ask, Run, Told } from "./lock-kind.ts";
+import type { AttemptOptions, Callback, Run } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -22,10 +22,10 @@ interface Asking {
 /** What a command is to ask. */
 interface CommandOptions {
   readonly hold: Hold;
-  readonly mode: Ask["mode"];
+  readonly mode: AttemptOptions["mode"];
   readonly head: Waiter;
   /** What the lock's value is to say of this process. */
-  readonly told: Ask["told"];
+  readonly flag: AttemptOptions["flag"];
   /** The lease in ms, of a hold that may stay with this process. */
   readonly window: number;
   /** Where its callers hear of the lock. Null: no caller would wait. */
@@ -45,17 +45,17 @@ interface CommandOptions {
  * message, or the acknowledgement of the subscription, has come between its sending and its
  * reading.
  */
-export class Command implements Ask, Told<AttemptAnswer | YieldAnswer> {
+export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAnswer> {
   readonly hold: Hold;
   readonly head: Waiter;
-  readonly mode: Ask["mode"];
+  readonly mode: AttemptOptions["mode"];
   readonly sent: Instant;
   readonly lease: number;
   readonly passes: number;
   readonly entryTtl: number;
   readonly after: Hold | null;
-  readonly channel: Ask["channel"];
-  readonly told: Ask["told"];
+  readonly channel: AttemptOptions["channel"];
+  readonly flag: AttemptOptions["flag"];
   readonly run: Run | null;
   nonce: string | null = null;
   /** Is every message about the lock heard since it was sent? */
@@ -69,20 +69,20 @@ export class Command implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly #asking: Asking;
 
   constructor(asking: Asking, options: CommandOptions) {
-    const { hold, mode, head, told, window, seen, isQueued, position, run, yielded } = options;
+    const { hold, mode, head, flag, window, seen, isQueued, position, run, yielded } = options;
     const { terms, passes } = head;
     this.#asking = asking;
     this.hold = hold;
     this.head = head;
-    this.told = told;
+    this.flag = flag;
     this.mode = mode;
     this.run = run;
     this.yielded = yielded;
     this.sent = mode === "again" ? now() : hold.sent;
     this.lease = hold.lingers ? window : terms.lease;
     this.entryTtl = mode === "again" ? entryTtl(position) : 0;
-    this.after = (mode !== "again" && head.link?.before?.hold) || null;
-    if (head.link) head.link.hold = hold;
+    this.after = (mode !== "again" && head.batchedTry?.dependsOn?.hold) || null;
+    if (head.batchedTry) head.batchedTry.hold = hold;
     this.isFirst = mode === "try" && seen !== null;
     this.isHeard = seen?.isHeard ?? false;
     // A hold that is queued is told where messages will be heard; one that looks again, where they

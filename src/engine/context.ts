@@ -16,7 +16,7 @@ import type { WantedLeases } from "./wanted.ts";
  * What the local locks of a client share. `LockManager` has it; it stands here, because imports go
  * one way: a local lock must not know the manager.
  */
-export interface Services {
+export interface Context {
   readonly commands: Transport;
   readonly inbox: GrantInbox;
   readonly watchdog: Watchdog;
@@ -30,8 +30,8 @@ export interface Services {
   /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
   readonly holderQueries: {
     nonce(): string;
-    readonly aside: string;
-    question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
+    readonly noReplyNonce: string;
+    askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
   };
   /** Whose holders want to know when somebody waits. */
   readonly wanted: WantedLeases;
@@ -54,7 +54,7 @@ export interface Services {
    */
   subscribed(): void;
   /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
-  queueOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
+  localLockOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
   /** No caller is left in this local lock. */
   left(queue: { readonly kind: LockKind; readonly name: string }): void;
   /** A caller has to wait. */

@@ -2,8 +2,8 @@ import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
-import type { RenewAnswer, ToldDigit } from "../redis/replies.ts";
-import { together } from "../redis/writes.ts";
+import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
+import { sendAtTurnEnd } from "../redis/writes.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
@@ -13,7 +13,7 @@ import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { isStillNext, next } from "./policies/exclusive.ts";
-import { type Comer, ttlFor } from "./policies/fits.ts";
+import { type Applicant, ttlFor } from "./policies/fits.ts";
 import { shrinkAgain } from "./release.ts";
 import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
@@ -56,7 +56,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   protected override ttlFor(terms: Terms): number {
-    return this.kind.hasStays ? ttlFor(terms, this.services.idle.window) : terms.lease;
+    return this.kind.hasStays ? ttlFor(terms, this.context.idle.window) : terms.lease;
   }
 
   // ---- callers come
@@ -71,20 +71,20 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     }
     // RACE: last: a listener may take so long that the lease is over, and call: then the lock is
     // being asked for, and it would be wrong to say that somebody has it.
-    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
+    if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
   }
 
-  takeIn(comer: Comer, caller: Caller): SharedLease | null {
+  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
     const mono = clocks.mono.now();
     if (!this.isOpen || isTurnSpent(mono)) return null;
     if (next(this, comer, this.lock, mono, clocks.wall.now()) !== "now") return null;
     this.reopen(false);
-    this.services.idle.used(this);
+    this.context.idle.used(this);
     this.#countPass(caller.call, comer.terms);
     const lease = this.enter(comer.terms, caller);
     // RACE: first: a listener may call, and the lock is busy by now.
     this.lock.look();
-    if (this.services.events.isUsed) this.tellAcquired(lease, mono, true, true);
+    if (this.context.events.isUsed) this.tellAcquired(lease, mono, true, true);
     return lease;
   }
 
@@ -99,7 +99,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   #pass(): boolean {
     const waiter = this.#one.line.first;
     if (!waiter) return false;
-    const { idle, window } = this.services;
+    const { idle, window } = this.context;
     const mono = clocks.mono.now();
     const how = next(this, waiter, this.lock, mono, clocks.wall.now());
     if (how === "no") return false;
@@ -167,7 +167,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     readers?.forget();
     this.readers = null;
     const held = this.leaves(lease);
-    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    if (this.context.events.isUsed) this.tellReleased(lease, held);
     // RACE: the process ends: the next caller here would have it, and would never know.
     if (lease.isConfirmed || isEnding) return this.#release(lease, held);
     if (this.#one.line.first) {
@@ -180,14 +180,14 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   /** Nobody waits here for it. False: it must go to Redis. */
   #keep({ terms, kind, call }: SharedLease): boolean {
     const { hold } = this;
-    const { linger, idle } = this.services;
+    const { linger, idle } = this.context;
     if (!this.kind.hasStays || kind === "multi" || idle.isClosed || hold.isRevoked) return false;
     const mono = clocks.mono.now();
     if (!this.mayStay(mono)) return false;
     this.call = call;
     this.terms = terms;
     // Whose answer takes a lock says that its process is told of recalls.
-    const isGranted = hold.told < 2;
+    const isGranted = hold.flag < 2;
     const saved = this.keeping?.saved ?? 0;
     if (hold.wantedAt === null && linger.keeps(hold.name, mono, saved, isGranted)) {
       // It is told first, where it was granted: nobody could ask for it. RACE: one that queued after
@@ -210,7 +210,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   /** May it wait for a caller that takes it right again? As long as a caller that waits might have it. */
   #mayLeaveLater(mono: number): boolean {
     const comer = { terms: this.terms, passes: this.kind.localHandoffs };
-    const { linger } = this.services;
+    const { linger } = this.context;
     return (
       next(this, comer, this.lock, mono, clocks.wall.now()) === "now" && linger.comesBack(this.hold.name)
     );
@@ -224,7 +224,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   /** In favour of other processes. `held`: for how many ms. */
   #end(by: Departure, held: number): Promise<void> {
     const { line } = this.#one;
-    const waiter = line.patient > 0 && this.kind.yield && this.lock.channel.isHeard ? line.first : null;
+    const waiter = line.waiting > 0 && this.kind.yield && this.lock.channel.isHeard ? line.first : null;
     return waiter ? this.#yield(by, held, waiter) : this.#release(by, held);
   }
 
@@ -244,7 +244,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   async #yield(by: Departure, held: number, waiter: Waiter): Promise<void> {
-    const { commands } = this.services;
+    const { commands } = this.context;
     const { epoch } = commands;
     this.end(by);
     let loss: LockLostError | null;
@@ -264,10 +264,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
    * writer of the scope has left: those that borrow its lock write too.
    */
   #shrink(lease: SharedLease, readers: SharedTenure): Promise<void> {
-    const { hold, services, kind } = this;
-    const { cleanup } = services;
+    const { hold, context, kind } = this;
+    const { cleanup } = context;
     const held = this.leaves(lease);
-    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    if (this.context.events.isUsed) this.tellReleased(lease, held);
     this.state = "ended";
     this.lock.ended(this);
     readers.outlive(this.lock.readers);
@@ -321,19 +321,19 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.#sentToken = this.hold.token + this.hold.passes;
   }
 
-  override renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null = null): void {
+  override renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
     // A hold that has ended since is on its way out of Redis.
     if (this.isOver) return;
     if (answer.is === "renewed") {
-      this.applyRenewal(sent, answer, told);
+      this.applyRenewal(sent, answer, flag);
       // Nobody is inside, and somebody waits.
       if (this.state === "idle" && this.hold.wantedAt !== null) this.#endAlone();
-      this.services.wanted.recalled(this.hold);
+      this.context.wanted.recalled(this.hold);
     } else this.lose(answer.is);
   }
 
-  protected override applyRenewal(sent: Instant, answer: RenewAnswer, told: ToldDigit | null): boolean {
-    if (!super.applyRenewal(sent, answer, told)) return false;
+  protected override applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
+    if (!super.applyRenewal(sent, answer, flag)) return false;
     if (answer.at > this.tokensUntil) this.tokensUntil = answer.at;
     if (sent.mono >= this.sentAt) this.firstToken = this.#sentToken;
     // It says that the lock is ours, and not whether anybody waits.
@@ -353,10 +353,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    const { readers, services } = this;
+    const { readers, context } = this;
     const held = clocks.mono.now() - lease.since;
-    services.watchdog.leases.delete(lease);
-    services.leave(this.kind, this.hold);
+    context.watchdog.leases.delete(lease);
+    context.leave(this.kind, this.hold);
     if (this.users.delete(lease)) {
       this.end(lease);
       this.#one.start();
@@ -376,7 +376,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   // ---- messages
 
   recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
-    const { hold, kind, services, state } = this;
+    const { hold, kind, context, state } = this;
     const isIdle = state === "idle";
     if (nonce !== null && (isQuestion || !isIdle)) {
       // A caller that does not wait wants to know, and no more: it would end it each time.
@@ -385,10 +385,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       return;
     }
     hold.recall(clocks.mono.now());
-    services.wanted.recalled(hold);
+    context.wanted.recalled(hold);
     if (!isIdle) return;
-    services.idle.recalled(hold.name);
-    together(() => this.#endAlone());
+    context.idle.recalled(hold.name);
+    sendAtTurnEnd(() => this.#endAlone());
     // Last: a listener may call, and would find a lock that is kept, and wanted.
     this.tellRecalled();
   }

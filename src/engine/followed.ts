@@ -2,7 +2,7 @@ import type { Caller, EventKind, Events } from "../api/events.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { follow } from "./telemetry/following.ts";
-import type { Entrance } from "./waiter.ts";
+import type { AcquireRequest } from "./waiter.ts";
 
 // `enter` for calls that a subscriber of a channel follows.
 
@@ -13,7 +13,7 @@ interface Door {
   enter<T>(
     kind: LockKind,
     name: string,
-    entrance: Entrance,
+    request: AcquireRequest,
     take: (lease: SharedLease) => T,
   ): Promise<T | null>;
 }
@@ -26,13 +26,13 @@ export function enterFollowed<T>(
   door: Door,
   kind: LockKind,
   name: string,
-  entrance: Entrance,
+  request: AcquireRequest,
   take: (lease: SharedLease) => T,
 ): Promise<T | null> {
-  const { terms, wait } = entrance;
+  const { terms, wait } = request;
   const by = { ...door.newCaller(kind.eventKind), units: terms.permits?.units };
   return follow(door.events, by, { name, wait, lease: terms.lease }, (got) =>
-    door.enter(kind, name, { ...entrance, by }, (lease) => {
+    door.enter(kind, name, { ...request, by }, (lease) => {
       got(lease);
       return take(lease);
     }),

@@ -5,12 +5,12 @@ import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import { clearTimeout, setImmediate, setTimeout } from "../util/real-timers.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { Hold } from "./lease/hold.ts";
-import type { Ask, LockKind, Meant, Told } from "./lock-kind.ts";
+import type { AttemptOptions, Callback, LockKind, Meant } from "./lock-kind.ts";
 
-interface Owner extends Services {
+interface Owner extends Context {
   readonly clientId: string;
   readonly isClosed: boolean;
 }
@@ -34,7 +34,7 @@ export class HolderQueries {
   async isLocked(kind: LockKind, name: string): Promise<boolean> {
     const seen = await holdersOf(kind, name);
     if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.held > 0;
-    const is = await this.question(kind, name, KEEPER_REPLY);
+    const is = await this.askHolders(kind, name, KEEPER_REPLY);
     return is === "busy" || is === "silent";
   }
 
@@ -42,7 +42,7 @@ export class HolderQueries {
    * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing
    * up. "idle": all have said that nobody is. `wait`: ms for their answers. Answers must be heard.
    */
-  async question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
+  async askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
     const { inbox } = this.#owner;
     const nonce = this.nonce();
     let [idle, held, isBusy] = [0, Number.POSITIVE_INFINITY, false];
@@ -84,7 +84,7 @@ export class HolderQueries {
    * Was it given up, for a caller that would take it away by force? Where others wait the holder
    * has been told of them already.
    */
-  async isGivenUp(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
+  async recallIdle(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
     if (kind.answer === null && kind.mode !== "read") return false;
     const seen = await kind.inspect(name);
     const isMeant =
@@ -95,7 +95,7 @@ export class HolderQueries {
   }
 
   /** Of questions whose answers nobody waits for. */
-  get aside(): string {
+  get noReplyNonce(): string {
     this.#aside ??= this.nonce();
     return this.#aside;
   }
@@ -113,7 +113,7 @@ export class HolderQueries {
     if (!(await this.#isHeard(name, left()))) return "silent";
     // A place in the queue closes to all readers what they share: none is taken while a client does
     // not answer.
-    const is = await this.question(kind, name, left());
+    const is = await this.askHolders(kind, name, left());
     return is === "idle" ? this.#queue(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
@@ -134,7 +134,7 @@ export class HolderQueries {
     if (!(await this.#isHeard(name, hearing))) return "silent";
     // Readers give way to a writer.
     const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
-    const recall = new Recall(by, name, this.#owner, this.nonce(), meant);
+    const recall = new RecallRequest(by, name, this.#owner, this.nonce(), meant);
     return recall.answer(wait);
   }
 
@@ -184,40 +184,40 @@ function within(done: Promise<void>, ms: number): Promise<void> {
  * A place in the queue that its client leaves as soon as it is granted the lock: that tells that it
  * was given up.
  */
-class Recall implements Ask, Told<AttemptAnswer>, Expecting {
+class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, Expecting {
   readonly mode = "queue";
   readonly lease = GRANT_WINDOW;
   readonly entryTtl = 0;
   readonly passes = 0;
   readonly after = null;
-  readonly told = 0;
+  readonly flag = 0;
   readonly run = null;
-  readonly channel: Ask["channel"];
+  readonly channel: AttemptOptions["channel"];
   readonly nonce: string;
   readonly meant: number | null;
   readonly #kind: LockKind;
-  readonly #services: Services;
+  readonly #context: Context;
   readonly #hold: Hold;
   #is: Recalled = "silent";
   /** Of the command, and of the holder. */
   #sent: (error?: unknown) => void = () => {};
   #ended: () => void = () => {};
 
-  constructor(kind: LockKind, name: string, services: Services, nonce: string, meant: number | null) {
+  constructor(kind: LockKind, name: string, context: Context, nonce: string, meant: number | null) {
     this.nonce = nonce;
     this.meant = meant;
     this.#kind = kind;
-    this.#services = services;
-    const { subscriptions, channelOf } = services.inbox;
+    this.#context = context;
+    const { subscriptions, channelOf } = context.inbox;
     const own = channelOf(name);
     const isHeard = subscriptions.isReady(own);
     this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
-    this.#hold = services.newHold(kind, name, this);
+    this.#hold = context.newHold(kind, name, this);
     this.#hold.asks(this.lease);
   }
 
   async answer(wait: number): Promise<Recalled> {
-    const { inbox } = this.#services;
+    const { inbox } = this.#context;
     inbox.asked.set(this.nonce, () => this.#end("busy"));
     const ended = new Promise<void>((resolve) => {
       this.#ended = resolve;
@@ -232,7 +232,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
       inbox.asked.delete(this.nonce);
       // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to
       // the next waiter; a grant that is read behind this is left once more (R3).
-      this.#services.leave(this.#kind, this.#hold);
+      this.#context.leave(this.#kind, this.#hold);
     }
     return this.#is;
   }

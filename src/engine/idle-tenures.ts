@@ -1,7 +1,7 @@
 import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW } from "../defaults.ts";
-import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
-import { together } from "../redis/writes.ts";
+import { sendAtTurnEnd } from "../redis/writes.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";
@@ -50,7 +50,7 @@ export interface UsedTenure extends KeptTenure {
   /** A renewal is sent. */
   asks(at: number): void;
   /** It was answered. `told`: what it asked for. */
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null): void;
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): void;
   /** The event loop has turned: the next caller may come, or there is none. */
   resume(): void;
 }
@@ -149,17 +149,17 @@ export class IdleTenures {
   async #renew(tenures: readonly UsedTenure[]): Promise<void> {
     const { inbox } = this.#client;
     const sent = now();
-    const digits: (ToldDigit | null)[] = [];
+    const digits: (HolderFlag | null)[] = [];
     const renewals = tenures.map((tenure) => {
       const { hold, terms } = tenure;
       const { id, label, name, record } = hold;
       const ttl = Math.min(ttlFor(terms, this.window), this.window);
-      const told = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
+      const flag = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
       hold.asks(ttl, sent.mono);
       tenure.asks(sent.mono);
       tenure.isUsed = false;
-      digits.push(told);
-      return { id, label, name, ttl, record, told } as const;
+      digits.push(flag);
+      return { id, label, name, ttl, record, flag } as const;
     });
     try {
       const answers = await kindOf(tenures).renew(renewals, this.window / 3);
@@ -310,7 +310,7 @@ const lingering = new Set<IdleTenures>();
 // The process ends, by `process.exit()` or an error that nobody caught: what is written here still
 // leaves it, and other processes need not wait for the end of locks that nobody uses.
 atProcessEnd(() => {
-  together(() => {
+  sendAtTurnEnd(() => {
     for (const idle of lingering) idle.endAll();
   });
 });

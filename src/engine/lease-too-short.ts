@@ -58,7 +58,7 @@ export function outran(
 /** The acquisition. */
 interface Outrunning {
   readonly line: Iterable<Waiter> & { refuse(waiter: Waiter, error: unknown): void };
-  outrun: LeaseTooShort | null;
+  leaseTooShort: LeaseTooShort | null;
   start(): void;
   retry(failures: number): void;
 }
@@ -73,18 +73,18 @@ export function tryAgain(
   waiter: Waiter,
   took: number,
 ): void {
-  if (one.outrun?.waiter !== waiter) one.outrun = new LeaseTooShort(waiter, kind);
-  const { outrun } = one;
-  if (!outrun.add(took)) {
-    health.failed(outrun.refusal(name));
-    one.retry(outrun.tries);
+  if (one.leaseTooShort?.waiter !== waiter) one.leaseTooShort = new LeaseTooShort(waiter, kind);
+  const { leaseTooShort } = one;
+  if (!leaseTooShort.add(took)) {
+    health.failed(leaseTooShort.refusal(name));
+    one.retry(leaseTooShort.tries);
     return;
   }
   // Every caller that waits here with such a lease would fare the same. One with a longer lease is
   // served at once.
   for (const other of [...one.line]) {
     const { lease } = other.terms;
-    if (lease <= waiter.terms.lease) one.line.refuse(other, outrun.refusal(name, lease));
+    if (lease <= waiter.terms.lease) one.line.refuse(other, leaseTooShort.refusal(name, lease));
   }
   one.start();
 }

@@ -33,7 +33,7 @@ export interface LineHome {
 export class Line {
   first: Waiter | null = null;
   /** How many are willing to wait at all, and how many have no answer yet. Only written here. */
-  patient = 0;
+  waiting = 0;
   unanswered = 0;
   readonly #name: string;
   readonly #home: LineHome;
@@ -107,7 +107,7 @@ export class Line {
     const home = this.#home;
     waiter.group = this.#group;
     waiter.listed = true;
-    if (waiter.wait > 0) this.patient++;
+    if (waiter.wait > 0) this.waiting++;
     if (this.#lastTry !== null) this.#tryFor(waiter, clocks.mono.now());
     home.waiting++;
     if (!home.isSweeping) home.sweepSoon();
@@ -137,7 +137,7 @@ export class Line {
     waiter.next = null;
     waiter.previous = null;
     waiter.listed = false;
-    if (waiter.wait > 0) this.patient--;
+    if (waiter.wait > 0) this.waiting--;
     if (this.#lastTry !== null && lastTryOf(waiter) === this.#lastTry) this.#lastTry = null;
     if (--home.waiting === 0 && !home.isSweeping) home.sweepSoon();
   }
@@ -166,8 +166,8 @@ export class Line {
   // ---- callers without an answer
 
   /** For how many ms it waits for the answer to its first command. */
-  #patience({ wait, link }: Waiter): number {
-    return Math.min(this.#home.commands.replyTimeout, Math.max(link?.wait ?? wait, FIRST_REPLY));
+  #patience({ wait, batchedTry }: Waiter): number {
+    return Math.min(this.#home.commands.replyTimeout, Math.max(batchedTry?.wait ?? wait, FIRST_REPLY));
   }
 
   /**
@@ -197,7 +197,7 @@ export class Line {
   }
 
   /** Is the time to wait of a caller without an answer over by then? */
-  isHasty(by: number): boolean {
+  hasDeadlineBefore(by: number): boolean {
     return this.#withoutAnswer().some(({ deadline }) => deadline <= by);
   }
 
@@ -236,7 +236,7 @@ export class Line {
    * which have a time of their own; and for that answer from the time on when it was asked.
    * `isNext`: that comes next.
    */
-  metHolder(mayBeIdle: boolean, wasAsked: boolean, isNext: boolean): void {
+  onHeld(mayBeIdle: boolean, wasAsked: boolean, isNext: boolean): void {
     if (!mayBeIdle) this.stopAsking();
     else if (wasAsked) this.#awaitHolder();
     else this.#reprieve(isNext ? KEEPER_REPLY : FIRST_REPLY);
@@ -255,11 +255,11 @@ export class Line {
    */
   #reprieve(ms: number): void {
     for (const waiter of this.#withoutAnswer()) {
-      if (waiter.link) waiter.link.mayBeIdle = true;
+      if (waiter.batchedTry) waiter.batchedTry.mayBeIdle = true;
       else if (waiter.wait === 0) {
         waiter.isAsking = true;
         waiter.wait = clocks.mono.now() - waiter.since + ms;
-        this.patient++;
+        this.waiting++;
       }
     }
   }

@@ -1,18 +1,18 @@
 import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
-import { type ToldDigit, unavailable } from "../redis/replies.ts";
+import { type HolderFlag, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import { ExclusiveTenure } from "./exclusive-tenure.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
 import type { LockKind } from "./lock-kind.ts";
-import type { Comer } from "./policies/fits.ts";
+import type { Applicant } from "./policies/fits.ts";
 import { PooledTenure } from "./pooled-tenure.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
@@ -30,7 +30,7 @@ import type { Waiter } from "./waiter.ts";
 export class LocalLock implements AcquisitionHome, TenureHome {
   readonly kind: LockKind;
   readonly name: string;
-  readonly services: Services;
+  readonly context: Context;
   /** What is known of Redis counts for all callers here. */
   readonly health = new RedisHealth();
   readonly isSolitary: boolean;
@@ -50,10 +50,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   /** Until the end of this drain of microtasks callers may come that one command can ask for. */
   #isGathering = false;
 
-  constructor(kind: LockKind, name: string, services: Services) {
+  constructor(kind: LockKind, name: string, context: Context) {
     this.kind = kind;
     this.name = name;
-    this.services = services;
+    this.context = context;
     this.#policy = kind.policy;
     this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
     this.#several = this.isSolitary ? new Set() : null;
@@ -81,7 +81,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   /** Made when a caller would wait. */
   get channel(): LockChannel {
-    this.#channel ??= new LockChannel(this.kind, this.name, this.services.inbox, (word) => {
+    this.#channel ??= new LockChannel(this.kind, this.name, this.context.inbox, (word) => {
       for (const one of [...this.#acquisitions]) one.woken(word);
     });
     return this.#channel;
@@ -91,7 +91,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   get isUnderWay(): boolean {
     if (this.#tenures.size > 0) return true;
     for (const { hold } of this.#acquisitions)
-      if (hold && this.services.commands.mayHaveReached(hold.sent.mono)) return true;
+      if (hold && this.context.commands.mayHaveReached(hold.sent.mono)) return true;
     return false;
   }
 
@@ -101,8 +101,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
    * A caller that need not stand in line comes in, without a command and without waiting. Null: it
    * has to wait, for Redis or for others.
    */
-  takeIn(comer: Comer, caller: Caller): SharedLease | null {
-    const { idle, commands } = this.services;
+  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
+    const { idle, commands } = this.context;
     if (idle.isClosed || commands.ended) return null;
     for (const tenure of this.#tenures) {
       const lease = tenure.takeIn(comer, caller);
@@ -112,10 +112,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   }
 
   join(waiter: Waiter): void {
-    const { kind, services } = this;
+    const { kind, context } = this;
     // What readers keep, and nobody uses, ends before this command.
-    if (kind.sharing && kind.mode === "write" && services.linger.stats.kept > 0) {
-      const readers = services.queueOf(kind.sharing.readers, this.name);
+    if (kind.sharing && kind.mode === "write" && context.linger.stats.kept > 0) {
+      const readers = context.localLockOf(kind.sharing.readers, this.name);
       if (readers instanceof LocalLock)
         for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
     }
@@ -142,7 +142,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     const { line } = one;
     if (this.isOpen) {
       line.add(waiter, true);
-      if (waiter.link && one.hold) waiter.link.hold = one.hold;
+      if (waiter.batchedTry && one.hold) waiter.batchedTry.hold = one.hold;
       this.#formLine();
       return;
     }
@@ -219,7 +219,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   late(one: Acquisition, waiter: Waiter): void {
     const { health, name } = this;
-    const { commands } = this.services;
+    const { commands } = this.context;
     const { line } = one;
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right after the
@@ -231,7 +231,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       waiter.at = inTime;
       return;
     }
-    if (one.outrun?.waiter === waiter) line.refuse(waiter, one.outrun.refusal(name));
+    if (one.leaseTooShort?.waiter === waiter) line.refuse(waiter, one.leaseTooShort.refusal(name));
     else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
       line.refuse(waiter, unavailable(name, "", cause, nounOf(this.kind)));
@@ -255,8 +255,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   #end(): void {
     this.isOpen = false;
     this.#channel?.unlisten?.();
-    if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
-    this.services.left(this);
+    if (this.#selfWaitTimer) this.context.timers.clear(this.#selfWaitTimer);
+    this.context.left(this);
   }
 
   // ---- what they have
@@ -266,21 +266,21 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     const { run } = one;
     const isShared = this.#policy === "shared";
     // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
-    if (isShared && isDirect && hold.lingers && hold.told !== 2)
-      this.services.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+    if (isShared && isDirect && hold.lingers && hold.flag !== 2)
+      this.context.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     const tenure = run
       ? new PooledTenure(this, hold, run, units ?? run.units)
       : isShared
-        ? new SharedTenure(this, hold, { lingers: hold.told === 2 })
+        ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
         : new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
-    this.services.inbox.expected.set(hold.id, tenure);
+    this.context.inbox.expected.set(hold.id, tenure);
     tenure.found(one, isDirect);
   }
 
   began(tenure: Tenure): void {
     this.#tenures.add(tenure);
-    this.services.inbox.expected.set(tenure.hold.id, tenure);
+    this.context.inbox.expected.set(tenure.hold.id, tenure);
     this.look();
   }
 
@@ -316,8 +316,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- readers and writers of one lock
 
   get readers(): LocalLock {
-    const { kind, name, services } = this;
-    const lock = services.queueOf(kind.sharing?.readers ?? kind, name, true);
+    const { kind, name, context } = this;
+    const lock = context.localLockOf(kind.sharing?.readers ?? kind, name, true);
     if (!(lock instanceof LocalLock)) throw new TypeError("readers of no lock");
     return lock;
   }
@@ -325,25 +325,25 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   get writerSince(): number {
     let first = Number.POSITIVE_INFINITY;
     for (const writer of this.kind.sharing?.writers ?? [])
-      for (const { wait, since } of this.services.queueOf(writer, this.name) ?? [])
+      for (const { wait, since } of this.context.localLockOf(writer, this.name) ?? [])
         if (wait > 0 && since < first) first = since;
     return first;
   }
 
   get hasWriter(): boolean {
     for (const writer of this.kind.sharing?.writers ?? [])
-      for (const _ of this.services.queueOf(writer, this.name) ?? []) return true;
+      for (const _ of this.context.localLockOf(writer, this.name) ?? []) return true;
     return false;
   }
 
   // ---- what stays with this process
 
-  get told(): ToldDigit {
-    return this.kind.hasStays && this.services.inbox.hears(this.name) ? 1 : 0;
+  get flag(): HolderFlag {
+    return this.kind.hasStays && this.context.inbox.hears(this.name) ? 1 : 0;
   }
 
   mayLinger({ terms, kind }: Waiter): boolean {
-    const { inbox, idle, linger } = this.services;
+    const { inbox, idle, linger } = this.context;
     const isTooLong = !terms.watchdog && terms.lease > idle.window;
     // Does Redis tell somebody of those that wait?
     const isTold =
@@ -380,7 +380,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     // After a failure nothing is taken for granted.
     if (!this.#several || this.#several.size < 2 || this.health.failures > 0) return false;
     // Where several may hold at once, the others may all have theirs.
-    if (!this.kind.besides) return true;
+    if (!this.kind.unitsFreeWithout) return true;
     return !this.places?.isEmpty || this.subscribing > 0 || this.firstTries >= MAX_FIRST_TRIES;
   }
 
@@ -405,14 +405,14 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- callers that wait for their own process
 
   waits(head: Waiter): void {
-    this.services.selfWait.look(this, head);
+    this.context.selfWait.look(this, head);
   }
 
   /** This caller waits for a lock that this client holds. */
   #awaitSelfWait(waiter: Waiter): void {
     this.#selfWaitTimer ??= new CallTimer(() => this.#selfWaits());
     if (this.#selfWaitTimer.index < 0 && !waiter.isWarned)
-      this.services.timers.set(this.#selfWaitTimer, selfWaitAt(waiter));
+      this.context.timers.set(this.#selfWaitTimer, selfWaitAt(waiter));
   }
 
   /**
@@ -424,7 +424,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     const waiter = lease && selfWaiter(this, lease);
     if (!waiter || waiter.isWarned) return;
     if (clocks.mono.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);
-    else this.services.selfWait.warn(this.name, waiter, "this client");
+    else this.context.selfWait.warn(this.name, waiter, "this client");
   }
 }
 

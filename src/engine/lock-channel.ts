@@ -1,8 +1,8 @@
 import type { GrantInbox } from "./grant-inbox.ts";
-import type { Ask, LockKind } from "./lock-kind.ts";
+import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 
 /** A channel, as a command names it; `mayQueue`: would a grant be found that comes by it? */
-export type Seen = NonNullable<Ask["channel"]> & { readonly mayQueue: boolean };
+export type Seen = NonNullable<AttemptOptions["channel"]> & { readonly mayQueue: boolean };
 
 /**
  * How a process hears of one lock: grants on the client's own channel, or messages on a channel of

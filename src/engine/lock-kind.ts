@@ -1,20 +1,20 @@
 import type { EventKind } from "../api/events.ts";
 import type { Inspected } from "../api/lock.ts";
-import type { Told } from "../redis/call.ts";
+import type { Callback } from "../redis/call.ts";
 import type { GrantProtocol } from "../redis/keys.ts";
-import type { AttemptAnswer, ReleaseAnswer, RenewAnswer, ToldDigit, YieldAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Renewer } from "./lease/renewer.ts";
 import type { Terms } from "./lease/terms.ts";
 
-export type { Told } from "../redis/call.ts";
+export type { Callback } from "../redis/call.ts";
 
 // What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects
 // the kinds from the races of waiting, which the engine solves once for all of them, and the engine
 // from every protocol's details.
 
 /** How one attempt is made. */
-export interface Ask {
+export interface AttemptOptions {
   /** "try" once, "queue" when it is held, look "again" from the queue, "yield" a hold and queue behind. */
   readonly mode: "try" | "queue" | "again" | "yield";
   /** The caller, which says how many permits of a semaphore it wants. */
@@ -34,7 +34,7 @@ export interface Ask {
    * The digit that the lock gets when it is ours at once. A hold that is granted by message is not
    * told before it is renewed.
    */
-  readonly told: ToldDigit;
+  readonly flag: HolderFlag;
   /**
    * Of a try that asks a holder with nobody inside to give the lock up; such a holder answers with
    * it. It queues behind that one, and behind no other. Null: it asks nobody.
@@ -81,10 +81,10 @@ export type Wake =
   | { readonly by: "time"; readonly pause: (tries: number) => number };
 
 /** The same for a promise. */
-export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void {
+export function tell<Answer>(outcome: Promise<Answer>, callback: Callback<Answer>): void {
   outcome.then(
-    (answer) => told.answered(answer),
-    (error: unknown) => told.failed(error),
+    (answer) => callback.answered(answer),
+    (error: unknown) => callback.failed(error),
   );
 }
 
@@ -115,12 +115,14 @@ export interface LockKind extends Renewer, Admin {
   readonly localHandoffs: number;
   /** Can a process keep a lock from turn to turn? Its renewals tell then whether somebody waits. */
   readonly hasStays: boolean;
-  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void;
+  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
-  release(hold: Hold, told: Told<ReleaseAnswer>): void;
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void;
   /** Release and queue again in one command. Null: the kind has no queue. */
-  readonly yield: ((old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>) => void) | null;
+  readonly yield:
+    | ((old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>) => void)
+    | null;
   /**
    * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves
    * when they do. Rejects with NotReplicatedError when too few have. `told`: the digit that the
@@ -130,7 +132,7 @@ export interface LockKind extends Renewer, Admin {
     hold: { readonly name: string; readonly id: string; readonly label: string },
     ttl: number,
     timeout: number,
-    told?: ToldDigit,
+    flag?: HolderFlag,
   ): Promise<RenewAnswer>;
   /**
    * Ends holds that nobody is inside of, up to `batch` of one server in one command. `isFirst`:
@@ -150,14 +152,14 @@ export interface LockKind extends Renewer, Admin {
    * Locks of one protocol with the same answer are on one server for good, so an attempt at one of
    * them can look at another. Null: of this kind none can.
    */
-  readonly together: ((name: string) => string) | null;
+  readonly serverGroup: ((name: string) => string) | null;
   /**
    * Which callers of one process may be inside together: one at a time; all readers, by one hold; or as
    * many as there are units in a hold.
    */
   readonly policy: "exclusive" | "shared" | "pooled";
   /** Leaves a hold `stays` units; 0: it ends. Null: a hold has one unit. */
-  readonly shrink: ((hold: Hold, stays: number, told: Told<ReleaseAnswer>) => void) | null;
+  readonly shrink: ((hold: Hold, stays: number, callback: Callback<ReleaseAnswer>) => void) | null;
   /**
    * Which of the two locks it is where readers share one, and what they are to each other. Left
    * out: its holder is alone.
@@ -184,7 +186,7 @@ interface Admin {
    * behind them waits for in vain as long as they stay. Null: there is one unit, which one holds at
    * a time.
    */
-  readonly besides: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
+  readonly unitsFreeWithout: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
   /**
    * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds
    * were ended: 0 = the holder that is meant does not hold it.
@@ -208,7 +210,7 @@ export interface Sharing {
    * Asks whether more readers may come into this hold, and raises its end to `lease` ms from now,
    * both only where nobody waits. "gone": nobody has it. It never makes a hold, nor takes a place.
    */
-  join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
+  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void;
   /**
    * Answers a recall that names this nonce, to the writer's client that has asked: is a reader of
    * this process inside?
@@ -249,8 +251,8 @@ export interface Member {
  * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless
  * the lock of the one before it is owned by that one's hold. Then the call ends with BLOCKED.
  */
-export interface Link {
-  readonly before: Link | null;
+export interface BatchedTry {
+  readonly dependsOn: BatchedTry | null;
   /**
    * With what it was asked for last. Null: with nothing of its own, because another caller's
    * command tells for it too.

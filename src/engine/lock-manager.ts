@@ -6,12 +6,12 @@ import { HoldIds } from "../redis/hold-ids.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import { clearInterval, setInterval } from "../util/real-timers.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import { enterFollowed } from "./followed.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
@@ -24,7 +24,7 @@ import { LocalLock } from "./local-lock.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
-import { type Entrance, Waiter } from "./waiter.ts";
+import { type AcquireRequest, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
 
 /**
@@ -32,7 +32,7 @@ import { WantedLeases } from "./wanted.ts";
  * from waiting for ever: when the client closes, or its connection ends for good, all are refused;
  * when a connection comes back, all look again.
  */
-export class LockManager implements Services {
+export class LockManager implements Context {
   readonly clientId: string;
   readonly commands: Transport;
   readonly events: Events;
@@ -46,13 +46,13 @@ export class LockManager implements Services {
   readonly idle: IdleTenures;
   readonly holderQueries: HolderQueries = new HolderQueries(this);
   readonly wanted = new WantedLeases(this);
-  readonly asking: Services["asking"] = new Set();
+  readonly asking: Context["asking"] = new Set();
   /** They learn what becomes of the connections, after the local locks. */
   readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;
   isClosed = false;
-  readonly #queues = new Map<LockKind, Map<string, LocalLock>>();
+  readonly #localLocks = new Map<LockKind, Map<string, LocalLock>>();
   /**
    * Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that
    * no caller expects.
@@ -121,19 +121,22 @@ export class LockManager implements Services {
   enter<T>(
     kind: LockKind,
     name: string,
-    entrance: Entrance,
+    request: AcquireRequest,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    const { terms, wait, signal, by, came, link, passes = kind.localHandoffs } = entrance;
+    const { terms, wait, signal, by, came, batchedTry, passes = kind.localHandoffs } = request;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
-      return enterFollowed(this, kind, name, entrance, take);
-    const queue = this.#queues.get(kind)?.get(name);
-    if (queue?.isOpen && !signal?.aborted) {
+      return enterFollowed(this, kind, name, request, take);
+    const localLock = this.#localLocks.get(kind)?.get(name);
+    if (localLock?.isOpen && !signal?.aborted) {
       // Kept since it was unlocked: nobody is asked.
-      const lease = queue.takeIn({ terms, passes }, by ?? { call: this.#calls + 1, kind: kind.eventKind });
+      const lease = localLock.takeIn(
+        { terms, passes },
+        by ?? { call: this.#calls + 1, kind: kind.eventKind },
+      );
       if (lease) {
         if (!by) this.#calls++;
-        if (link) link.hold = lease.hold;
+        if (batchedTry) batchedTry.hold = lease.hold;
         return Promise.resolve(take(lease));
       }
     }
@@ -149,10 +152,10 @@ export class LockManager implements Services {
         throw error;
       }
       const settle = resolve as (value: unknown) => void;
-      const waiter = new Waiter(caller, entrance, passes, take, settle);
+      const waiter = new Waiter(caller, request, passes, take, settle);
       if (signal) listen(signal, waiter);
       came?.(waiter);
-      (queue ?? this.#newQueue(kind, name)).join(waiter);
+      (localLock ?? this.#newLocalLock(kind, name)).join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });
   }
@@ -164,7 +167,8 @@ export class LockManager implements Services {
 
   /** The callers of this client that wait for a lock. */
   *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
-    for (const [kind, queues] of this.#queues) if (kind.protocol === protocol) yield* queues.get(name) ?? [];
+    for (const [kind, localLocks] of this.#localLocks)
+      if (kind.protocol === protocol) yield* localLocks.get(name) ?? [];
   }
 
   /** Where the holder of a lock is, as far as this client knows without asking Redis. */
@@ -174,7 +178,7 @@ export class LockManager implements Services {
 
   /**
    * No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them.
-   * `beside`: of what has no queue.
+   * `beside`: of what has no local lock.
    */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
@@ -185,43 +189,44 @@ export class LockManager implements Services {
   }
 
   refuseAll(error: (name: string, kind: LockKind) => Error): void {
-    for (const queue of [...this.queues()]) queue.leaveAll(() => error(queue.name, queue.kind));
+    for (const localLock of [...this.localLocks()])
+      localLock.leaveAll(() => error(localLock.name, localLock.kind));
   }
 
-  // ---- the queues
+  // ---- the local locks
 
-  *queues(): Iterable<LocalLock> {
-    for (const queues of this.#queues.values()) yield* queues.values();
+  *localLocks(): Iterable<LocalLock> {
+    for (const localLocks of this.#localLocks.values()) yield* localLocks.values();
   }
 
-  queueOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
-    return this.#queues.get(kind)?.get(name) ?? (isWanted ? this.#newQueue(kind, name) : undefined);
+  localLockOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
+    return this.#localLocks.get(kind)?.get(name) ?? (isWanted ? this.#newLocalLock(kind, name) : undefined);
   }
 
-  #newQueue(kind: LockKind, name: string): LocalLock {
-    let queues = this.#queues.get(kind);
-    if (!queues) {
-      queues = new Map();
-      this.#queues.set(kind, queues);
+  #newLocalLock(kind: LockKind, name: string): LocalLock {
+    let localLocks = this.#localLocks.get(kind);
+    if (!localLocks) {
+      localLocks = new Map();
+      this.#localLocks.set(kind, localLocks);
       if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
-    const queue = new LocalLock(kind, name, this);
-    queues.set(name, queue);
-    if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
-    return queue;
+    const localLock = new LocalLock(kind, name, this);
+    localLocks.set(name, localLock);
+    if (this.#localLocks.size > 1 && kind.wake.by === "grant") this.#share(localLock);
+    return localLock;
   }
 
-  #share(queue: LocalLock): void {
-    const { kind, name } = queue;
-    for (const [other, queues] of this.#queues) {
-      const same = other !== kind && other.protocol === kind.protocol && queues.get(name);
-      if (same) queue.shareWith(same);
+  #share(localLock: LocalLock): void {
+    const { kind, name } = localLock;
+    for (const [other, localLocks] of this.#localLocks) {
+      const same = other !== kind && other.protocol === kind.protocol && localLocks.get(name);
+      if (same) localLock.shareWith(same);
     }
   }
 
-  left(queue: { readonly kind: LockKind; readonly name: string }): void {
-    const queues = this.#queues.get(queue.kind);
-    if (queues?.get(queue.name) === queue) queues.delete(queue.name);
+  left(localLock: { readonly kind: LockKind; readonly name: string }): void {
+    const localLocks = this.#localLocks.get(localLock.kind);
+    if (localLocks?.get(localLock.name) === localLock) localLocks.delete(localLock.name);
     if (this.#whenEmpty) this.#tellEmpty();
   }
 
@@ -234,7 +239,7 @@ export class LockManager implements Services {
 
   #tellEmpty(): void {
     if (!this.#whenEmpty) return;
-    for (const queue of this.queues()) if (queue.isUnderWay) return;
+    for (const localLock of this.localLocks()) if (localLock.isUnderWay) return;
     this.#whenEmpty();
   }
 
@@ -263,22 +268,22 @@ export class LockManager implements Services {
   }
 
   subscribed(): void {
-    for (const queue of [...this.queues()]) queue.subscribed();
+    for (const localLock of [...this.localLocks()]) localLock.subscribed();
   }
 
   #mayBeWanted(): void {
-    for (const queue of this.queues()) queue.mayBeWanted();
+    for (const localLock of this.localLocks()) localLock.mayBeWanted();
     this.idle.endAll();
   }
 
   #lookAgain(): void {
-    for (const queue of [...this.queues()]) queue.lookAgain();
+    for (const localLock of [...this.localLocks()]) localLock.lookAgain();
   }
 
   /** Waiting callers keep the process alive, and nothing else of this client does. */
   sweepSoon(): void {
     this.isSweeping = true;
-    this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
+    this.#keepAlive ??= detached(() => setInterval(() => {}, TIMER_MAX));
     this.#keepAlive.ref();
     this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
   }

@@ -10,7 +10,7 @@ import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { Run } from "./lock-kind.ts";
-import type { Comer } from "./policies/fits.ts";
+import type { Applicant } from "./policies/fits.ts";
 import { type Pool, passes, serves, unitsOf } from "./policies/pooled.ts";
 import { type Leaver, shrinkAgain } from "./release.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
@@ -100,21 +100,21 @@ export class PooledTenure extends Tenure implements Pool {
 
   #serves(terms: Terms): boolean {
     const { mono, wall } = now();
-    return this.#isOurs && serves(this, terms, this.services.window, mono, wall);
+    return this.#isOurs && serves(this, terms, this.context.window, mono, wall);
   }
 
-  #passes(comer: Comer): boolean {
+  #passes(comer: Applicant): boolean {
     // RACE: the process ends: the next caller here would have them, and would never know.
     if (isEnding || !this.#isOurs) return false;
     const { mono, wall } = now();
-    return passes(this, comer, this.services.window, mono, wall);
+    return passes(this, comer, this.context.window, mono, wall);
   }
 
-  takeIn(comer: Comer, caller: Caller): SharedLease | null {
+  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
     if (!this.#passes(comer)) return null;
     const lease = this.#take(comer.terms, caller, true);
     this.lock.look();
-    if (this.services.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
+    if (this.context.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
     return lease;
   }
 
@@ -127,7 +127,7 @@ export class PooledTenure extends Tenure implements Pool {
 
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
-    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    if (this.context.events.isUsed) this.tellReleased(lease, held);
     this.free += unitsOf(lease.terms);
     if (lease.isConfirmed) return this.#confirmed(lease, held);
     this.#serveLine();
@@ -180,8 +180,8 @@ export class PooledTenure extends Tenure implements Pool {
   /** What nobody uses goes back to Redis. */
   #giveBack(): void {
     if (this.isOver || this.free === 0) return;
-    const { hold, services } = this;
-    const { commands, cleanup } = services;
+    const { hold, context } = this;
+    const { commands, cleanup } = context;
     const leavers = this.#leavers;
     this.#leavers = [];
     this.#units -= this.free;
@@ -214,7 +214,7 @@ export class PooledTenure extends Tenure implements Pool {
         });
       },
       failed: (error) => {
-        if (this.isOver) services.leave(this.kind, hold);
+        if (this.isOver) context.leave(this.kind, hold);
         else shrinkAgain(this, () => this.#units);
         done(() => failing(unconfirmed(hold, error, this.kind)));
       },

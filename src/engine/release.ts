@@ -1,11 +1,11 @@
 import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { LockKind, Told } from "./lock-kind.ts";
+import type { Callback, LockKind } from "./lock-kind.ts";
 
 // A release that was sent: its answer is told to the last user.
 
@@ -13,7 +13,7 @@ import type { LockKind, Told } from "./lock-kind.ts";
 interface Releasing {
   readonly hold: Hold;
   readonly kind: LockKind;
-  readonly services: Services;
+  readonly context: Context;
   /** Was it lost before its release? Then its holder is told. */
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
 }
@@ -29,7 +29,7 @@ export interface Leaver {
  * A release on its way. `by`: the last user, which had it for `held` ms. `woken` is called when no
  * release message will come.
  */
-export class Release implements Told<ReleaseAnswer> {
+export class Release implements Callback<ReleaseAnswer> {
   readonly #epoch: number;
 
   constructor(
@@ -39,12 +39,12 @@ export class Release implements Told<ReleaseAnswer> {
     private readonly waiting: { woken(): void } | null,
     private readonly resolve: (failed: undefined | Promise<never>) => void,
   ) {
-    this.#epoch = tenure.services.commands.epoch;
-    tenure.services.cleanup.releases++;
+    this.#epoch = tenure.context.commands.epoch;
+    tenure.context.cleanup.releases++;
   }
 
   answered(answer: ReleaseAnswer): void {
-    const { commands } = this.tenure.services;
+    const { commands } = this.tenure.context;
     let loss: LockLostError | null = null;
     if (answer.is !== "released") {
       // Nothing was released, so no message is sent, and we were waiting for it.
@@ -56,14 +56,14 @@ export class Release implements Told<ReleaseAnswer> {
   }
 
   failed(error: unknown): void {
-    const { hold, kind, services } = this.tenure;
+    const { hold, kind, context } = this.tenure;
     this.waiting?.woken();
-    services.leave(kind, hold);
+    context.leave(kind, hold);
     this.#end(failing(unconfirmed(hold, error, kind)));
   }
 
   #end(failed: undefined | Promise<never>): void {
-    const { cleanup } = this.tenure.services;
+    const { cleanup } = this.tenure.context;
     cleanup.releases--;
     this.by.settle();
     this.resolve(failed);
@@ -76,10 +76,10 @@ export class Release implements Told<ReleaseAnswer> {
  * the hold lives and no longer. RACE: more may leave meanwhile, or come: a hold only shrinks, so
  * `stays`, what is true by then, may come in any order.
  */
-export function shrinkAgain({ hold, kind, services }: Releasing, stays: () => number): void {
+export function shrinkAgain({ hold, kind, context }: Releasing, stays: () => number): void {
   const withdraw = (): Promise<ReleaseAnswer> =>
     new Promise((answered, failed) => {
       kind.shrink?.(hold, stays(), { answered, failed });
     });
-  services.cleanup.add({ withdraw }, hold, hold.mayLive);
+  context.cleanup.add({ withdraw }, hold, hold.mayLive);
 }

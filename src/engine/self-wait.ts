@@ -78,7 +78,7 @@ export class SelfWait {
     // Its candidates wait on purpose, also those of one process.
     if (kind.protocol === "election") return;
     this.#lastLooks.set(callers, at);
-    if (kind.besides) {
+    if (kind.unitsFreeWithout) {
       void this.#lookAmong(callers, at);
       return;
     }
@@ -120,7 +120,7 @@ export class SelfWait {
       const earlier = mine.filter(({ since }) => since <= waiter.since);
       if (earlier.length === 0 || waiter.isWarned || waiter.own?.isOwn) continue;
       const holds = earlier.map(({ hold }) => hold);
-      const left = await kind.besides?.(name, holds).catch(() => null);
+      const left = await kind.unitsFreeWithout?.(name, holds).catch(() => null);
       if (typeof left !== "number" || left >= (waiter.units ?? 1) || waiter.settled || waiter.isWarned)
         return;
       const isOwn = earlier.every((lease) => this.#watchdog.leases.has(lease));

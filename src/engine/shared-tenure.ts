@@ -2,8 +2,8 @@ import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { SHARE_TIME } from "../defaults.ts";
-import type { AttemptAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
-import { together } from "../redis/writes.ts";
+import type { AttemptAnswer, HolderFlag, RenewAnswer } from "../redis/replies.ts";
+import { sendAtTurnEnd } from "../redis/writes.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -11,8 +11,8 @@ import { DONE } from "./lease/release-outcome.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { KeptEnd } from "./linger-policy.ts";
-import { type Comer, ttlFor } from "./policies/fits.ts";
-import { isJoinable, isOpen, next, type Openness, suits } from "./policies/shared.ts";
+import { type Applicant, ttlFor } from "./policies/fits.ts";
+import { isJoinable, isOpen, leaseFits, next, type Openness } from "./policies/shared.ts";
 import type { Leaver } from "./release.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import { atTurnEnd, isTurnSpent } from "./turn.ts";
@@ -100,20 +100,20 @@ export class SharedTenure extends Tenure implements Openness {
       if (waiter.since > until) break;
       const isHere = waiter.listed && waiter.group === one && this.#isOurs;
       const { terms } = waiter;
-      if (isHere && suits(this.hold, terms, this.services.window, mono, wall) === "enough")
+      if (isHere && leaseFits(this.hold, terms, this.context.window, mono, wall) === "enough")
         this.admit(one, waiter, this.borrow(terms, waiter), false);
     }
   }
 
-  takeIn({ terms }: Comer, caller: Caller): SharedLease | null {
+  takeIn({ terms }: Applicant, caller: Caller): SharedLease | null {
     const { mono, wall } = now();
     // RACE: a writer of this process may not be in the queue of Redis yet, and a question that was
     // sent before it came says that nobody waits: what is known of a hold is not enough.
     if (isTurnSpent(mono) || this.lock.writerSince < Number.POSITIVE_INFINITY) return null;
-    if (!this.#isOurs || next(this, terms, this.services.window, mono, wall) !== "now") return null;
+    if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
     const lease = this.borrow(terms, caller);
-    if (this.services.events.isUsed) this.tellAcquired(lease, mono, isIdle, isIdle);
+    if (this.context.events.isUsed) this.tellAcquired(lease, mono, isIdle, isIdle);
     return lease;
   }
 
@@ -137,10 +137,10 @@ export class SharedTenure extends Tenure implements Openness {
 
   override joinedBy(one: Acquisition, first: Waiter): boolean {
     const { mono, wall } = now();
-    const { window } = this.services;
+    const { window } = this.context;
     const { terms } = first;
     if (!this.#isOurs || !isJoinable(this)) return false;
-    if (suits(this.hold, terms, window, mono, wall) === "no") return false;
+    if (leaseFits(this.hold, terms, window, mono, wall) === "no") return false;
     one.askBeside();
     if (next(this, terms, window, mono, wall) === "now") this.#rest(one, first);
     else this.#join(one, first);
@@ -220,7 +220,7 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   protected override ttlFor(terms: Terms): number {
-    return ttlFor(terms, this.services.idle.window);
+    return ttlFor(terms, this.context.idle.window);
   }
 
   // ---- its users leave
@@ -228,7 +228,7 @@ export class SharedTenure extends Tenure implements Openness {
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
     // Of a reader that came in a writer's time the writer's call has told.
-    if (lease.kind !== "write" && this.services.events.isUsed) this.tellReleased(lease, held);
+    if (lease.kind !== "write" && this.context.events.isUsed) this.tellReleased(lease, held);
     if (!this.#isUnused) {
       if (lease.isConfirmed) return this.confirm(lease, held);
       lease.settle();
@@ -301,8 +301,8 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   #keep({ terms, kind }: SharedLease): boolean {
-    const { hold, services } = this;
-    const { linger, idle } = services;
+    const { hold, context } = this;
+    const { linger, idle } = context;
     if (!this.#lingers || terms.linger === 0 || kind === "multi" || idle.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
     // It would be kept only to be recalled by a writer of this process.
@@ -319,7 +319,7 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   protected override learn(how: KeptEnd): void {
-    const { linger } = this.services;
+    const { linger } = this.context;
     linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now(), true);
   }
 
@@ -338,9 +338,9 @@ export class SharedTenure extends Tenure implements Openness {
 
   // ---- it is lost
 
-  override renewed(hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null = null): void {
+  override renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
     if (answer.is !== "renewed" && !this.isOver && this.writer) this.writer.lose(answer.is);
-    else super.renewed(hold, sent, answer, told);
+    else super.renewed(hold, sent, answer, flag);
   }
 
   override lose(reason: LossReason, by: string | null = null): void {
@@ -376,7 +376,7 @@ export class SharedTenure extends Tenure implements Openness {
    */
   recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
     if (!this.#lingers) return;
-    const { hold, isIdle, services } = this;
+    const { hold, isIdle, context } = this;
     if (nonce !== null && (isQuestion || !isIdle)) {
       // A writer that does not wait wants to know, and no more: it would divide the readers each
       // time.
@@ -387,8 +387,8 @@ export class SharedTenure extends Tenure implements Openness {
     hold.recall(clocks.mono.now());
     this.isClosed = true;
     if (!isIdle) return;
-    services.idle.recalled(hold.name);
-    together(() => this.#giveBack());
+    context.idle.recalled(hold.name);
+    sendAtTurnEnd(() => this.#giveBack());
     // Last: a listener may call, and would find what is wanted.
     this.tellRecalled();
   }

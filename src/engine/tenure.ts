@@ -2,11 +2,11 @@ import { LockLostError } from "../api/errors.ts";
 import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
-import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { writeNow } from "../redis/writes.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
-import type { Services } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import { Keeping, type KeptTenure } from "./idle-tenures.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
@@ -16,7 +16,7 @@ import type { Terms } from "./lease/terms.ts";
 import { tryAgain } from "./lease-too-short.ts";
 import { ASKED, type KeptEnd, TAKEN } from "./linger-policy.ts";
 import type { LockKind } from "./lock-kind.ts";
-import { type Comer, fits } from "./policies/fits.ts";
+import { type Applicant, fits } from "./policies/fits.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import type { Waiter } from "./waiter.ts";
@@ -25,12 +25,12 @@ import type { Waiter } from "./waiter.ts";
 export interface TenureHome {
   readonly kind: LockKind;
   readonly name: string;
-  readonly services: Services;
+  readonly context: Context;
   readonly health: RedisHealth;
   /** A caller of this process waits, and would hear of the lock. */
   readonly channel: { readonly isHeard: boolean; listen(): void };
   /** What the lock's value is to say of this process. */
-  readonly told: ToldDigit;
+  readonly flag: HolderFlag;
   /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
   readonly shared: Acquisition | null;
   /** Does a caller of this process want to write what its readers share? */
@@ -68,7 +68,7 @@ export interface TenureHome {
  */
 export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   readonly kind: LockKind;
-  readonly services: Services;
+  readonly context: Context;
   readonly hold: Hold;
   protected lock: TenureHome;
   readonly users = new Set<SharedLease>();
@@ -89,7 +89,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   constructor(lock: TenureHome, hold: Hold) {
     this.kind = lock.kind;
-    this.services = lock.services;
+    this.context = lock.context;
     this.lock = lock;
     this.hold = hold;
   }
@@ -99,7 +99,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** The user, where only one can be inside; null: nobody is. */
   abstract readonly holder: SharedLease | null;
   /** A caller comes in that does not stand in line, without a command. Null: it has to wait. */
-  abstract takeIn(comer: Comer, caller: Caller): SharedLease | null;
+  abstract takeIn(comer: Applicant, caller: Caller): SharedLease | null;
   /** A caller now stands in line. */
   abstract lineFormed(): void;
   /** To the first caller of the line, to which the hold came, and to those after it that it serves. */
@@ -134,13 +134,13 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. */
   found(one: Acquisition, isDirect: boolean): void {
-    const { hold, kind, services } = this;
+    const { hold, kind, context } = this;
     const head = one.line.first;
     const left = hold.left();
     const isWanted = head !== null && left > 0 && !hold.isRevoked;
     // One that may linger was not asked for so long.
     const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
-    const how = isWanted ? fits(hold, left, head.terms, services.window, isFull) : "too much";
+    const how = isWanted ? fits(hold, left, head.terms, context.window, isFull) : "too much";
     if (!head || how === "too much") {
       // Nobody wants it any more; or the message was read so late that another client may have it;
       // or it was asked for by a caller with a much longer lease, which has left.
@@ -151,7 +151,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     } else if (how === "enough" && !kind.isConfirmed) this.give(one, head);
     else {
       const ttl = hold.lingers ? this.ttlFor(head.terms) : head.terms.lease;
-      void this.claim(one, head, ttl, false, services.window / 3);
+      void this.claim(one, head, ttl, false, context.window / 3);
     }
   }
 
@@ -173,14 +173,14 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     line.remove(waiter);
     this.claiming = waiter;
     const sent = now();
-    const told = this.lock.told && waiter.terms.linger > 0 ? 2 : this.lock.told;
+    const flag = this.lock.flag && waiter.terms.linger > 0 ? 2 : this.lock.flag;
     hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
-      const answer = await kind.confirm(hold, ttl, within, told);
+      const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();
       this.claiming = null;
-      if (this.applyRenewal(sent, answer, told)) {
+      if (this.applyRenewal(sent, answer, flag)) {
         if (isNext) this.giveNext(one, waiter);
         else if (waiter.settled) this.found(one, false);
         else this.give(one, waiter);
@@ -227,26 +227,26 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     const lease = new SharedLease(this.hold, terms, this, caller);
     this.users.add(lease);
     if (this.users.size > 1) this.isShared = true;
-    this.services.watchdog.watch(lease);
+    this.context.watchdog.watch(lease);
     return lease;
   }
 
   /** A caller of the line comes in. `isPassed`: another one of this process had it before. */
   protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
     this.letIn(one, waiter, lease);
-    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
+    if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
   }
 
   /** The same, and nobody is told yet. */
   protected letIn(one: Acquisition, waiter: Waiter, lease: SharedLease): void {
-    one.outrun = null;
+    one.leaseTooShort = null;
     one.line.remove(waiter);
     waiter.give(lease);
   }
 
   /** `kept`: nobody was inside, and nobody was asked. */
   protected tellAcquired(lease: SharedLease, since: number, passed: boolean, kept: boolean): void {
-    const { events } = this.services;
+    const { events } = this.context;
     if (!events.hears("acquire")) return;
     const waitedFor = clocks.mono.now() - since;
     events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
@@ -254,7 +254,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** Returns for how many ms it was held. */
   protected leaves(lease: SharedLease): number {
-    const { watchdog, wanted } = this.services;
+    const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
     this.users.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
@@ -262,21 +262,21 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   protected tellReleased(lease: SharedLease, held: number): void {
-    const { events } = this.services;
+    const { events } = this.context;
     if (!lease.isTaken && events.hears("release"))
       events.tell("release", { ...ofHolder(lease), heldFor: held });
   }
 
   /** Its user wants to know that it was held so far, and others stay. */
   protected async confirm(lease: SharedLease, held: number): Promise<void> {
-    const { hold, kind, services } = this;
+    const { hold, kind, context } = this;
     const sent = now();
     hold.asks(LEASE_MIN, sent.mono);
     try {
       const { id, label, name, record } = hold;
       const [answer] = await kind.renew(
-        [{ id, label, name, ttl: LEASE_MIN, record, told: null }],
-        services.commands.replyTimeout,
+        [{ id, label, name, ttl: LEASE_MIN, record, flag: null }],
+        context.commands.replyTimeout,
       );
       if (!answer || answer.is === "renewed") return;
       // RACE: first: a listener that is told of the loss may call, and would come into a hold that
@@ -292,15 +292,15 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   wanted(lease: SharedLease): AbortSignal {
-    return this.services.wanted.signalOf(lease, this.kind);
+    return this.context.wanted.signalOf(lease, this.kind);
   }
 
   // ---- it is renewed
 
-  renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null = null): void {
+  renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
     if (this.isOver) return;
     if (answer.is !== "renewed") this.lose(answer.is);
-    else if (this.applyRenewal(sent, answer, told)) {
+    else if (this.applyRenewal(sent, answer, flag)) {
       // For all users that it suffices.
       for (const user of this.users) {
         const { lease } = user.terms;
@@ -311,9 +311,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   /** Takes what a renewal has brought. False: nothing that counts. */
-  protected applyRenewal(sent: Instant, answer: RenewAnswer, told: ToldDigit | null): boolean {
+  protected applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
     const { hold } = this;
-    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, told);
+    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, flag);
     return isOurs && hold.left() > 0 && !hold.isRevoked;
   }
 
@@ -326,8 +326,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** Could another process ask for it, and would nobody wait for too long if this one died? */
   protected mayStay(mono: number): boolean {
-    const { hold, services } = this;
-    const { idle, commands, inbox } = services;
+    const { hold, context } = this;
+    const { idle, commands, inbox } = context;
     // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known:
     // if this process died, others would wait for all of that for a lock that nobody uses.
     const isTooLong = hold.mayLiveUntil > mono + idle.window;
@@ -338,7 +338,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** Nobody is inside from now on, until then at the latest. */
   protected becomeIdle(mono: number, until: number): void {
-    const { linger, idle } = this.services;
+    const { linger, idle } = this.context;
     this.keeping ??= new Keeping();
     this.state = "idle";
     this.keeping.since = mono;
@@ -349,7 +349,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** Somebody is inside again, or will be. `asks`: after a command. */
   protected reopen(asks: boolean): void {
-    const { linger } = this.services;
+    const { linger } = this.context;
     const { keeping, state } = this;
     if (keeping && state === "idle") {
       linger.stats.kept--;
@@ -362,13 +362,13 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** How it ended, for the policy. */
   protected learn(how: KeptEnd): void {
-    const { linger } = this.services;
+    const { linger } = this.context;
     linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now());
   }
 
   /** Somebody else wants what was kept, and its release was sent. */
   protected tellRecalled(): void {
-    const { events } = this.services;
+    const { events } = this.context;
     if (!this.keeping || !events.hears("recall")) return;
     // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
     writeNow();
@@ -398,12 +398,12 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
    */
   protected leave(by: Departure | null = null): void {
     this.end(by);
-    this.services.leave(this.kind, this.hold);
+    this.context.leave(this.kind, this.hold);
   }
 
   /** `by`: the last user; null: no event tells of a loss. */
   protected end(by: Departure | null): void {
-    const { linger, inbox } = this.services;
+    const { linger, inbox } = this.context;
     const { state } = this;
     if (state === "ended") return;
     if (by) by.firstToken = this.firstToken;
@@ -425,7 +425,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** That was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
-    if (answer === null) this.services.leave(this.kind, this.hold);
+    if (answer === null) this.context.leave(this.kind, this.hold);
     else this.lossOf(this.nobody(), 0, answer, isBroken);
   }
 
@@ -462,7 +462,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   protected toldLost(by: Departure, held: number, error: LockLostError): LockLostError {
-    const { events } = this.services;
+    const { events } = this.context;
     if (events.hears("lost")) events.tell("lost", ofLoss(by, held, error));
     return error;
   }

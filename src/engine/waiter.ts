@@ -5,10 +5,10 @@ import { clocks } from "../util/clock.ts";
 import { Timer } from "../util/timers.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { Link } from "./lock-kind.ts";
+import type { BatchedTry } from "./lock-kind.ts";
 
 /** How a caller comes in. */
-export interface Entrance {
+export interface AcquireRequest {
   readonly terms: Terms;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
@@ -23,7 +23,7 @@ export interface Entrance {
    */
   readonly passes?: number | undefined;
   /** It is one of several tries that are sent together, with `wait` 0. */
-  readonly link?: Link | undefined;
+  readonly batchedTry?: BatchedTry | undefined;
   /** Gets the waiter, of a call that may leave the queue for what its scope does. */
   readonly came?: ((waiter: Waiter) => void) | undefined;
 }
@@ -51,7 +51,7 @@ export class Waiter extends Timer implements Caller, Abortable {
   /** How often the lock may have been passed on in this process before this caller gets it. */
   readonly passes: number;
   /** Of a try that belongs to a multi-lock. */
-  readonly link: Link | null;
+  readonly batchedTry: BatchedTry | null;
   readonly signal: AbortSignal | undefined;
   /** Is its first command unanswered? Then `at`, no timer's yet, says when to give up on it. */
   unanswered = false;
@@ -80,7 +80,7 @@ export class Waiter extends Timer implements Caller, Abortable {
 
   constructor(
     { call, kind }: Caller,
-    { terms, wait, link, signal }: Entrance,
+    { terms, wait, batchedTry, signal }: AcquireRequest,
     passes: number,
     take: (lease: SharedLease) => unknown,
     resolve: (value: unknown) => void,
@@ -91,7 +91,7 @@ export class Waiter extends Timer implements Caller, Abortable {
     this.terms = terms;
     this.wait = wait;
     this.passes = passes;
-    this.link = link ?? null;
+    this.batchedTry = batchedTry ?? null;
     this.signal = signal;
     this.#take = take;
     this.#resolve = resolve;

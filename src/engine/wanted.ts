@@ -1,7 +1,7 @@
 import { LockWantedError } from "../api/errors.ts";
 import type { Transport } from "../redis/transport.ts";
 import { now } from "../util/clock.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
@@ -53,7 +53,7 @@ export class WantedLeases {
     }
     this.leases.set(name, lease);
     // Redis has said that nobody waited, and every message since then would have been heard.
-    const isKnown = hold.told > 0 && hold.wantedAt === null && this.#client.inbox.hears(name);
+    const isKnown = hold.flag > 0 && hold.wantedAt === null && this.#client.inbox.hears(name);
     if (!isKnown) void this.#ask(lease);
   }
 
@@ -77,9 +77,9 @@ export class WantedLeases {
     if (this.leases.get(name) !== lease) return;
     const sent = now();
     // A hold that was told before stays as it is: it may say more.
-    const told = inbox.hears(name) && hold.told === 0 ? 1 : null;
+    const flag = inbox.hears(name) && hold.flag === 0 ? 1 : null;
     const { id, label, record } = hold;
-    const renewal = { name, id, label, ttl: 1, record, told } as const;
+    const renewal = { name, id, label, ttl: 1, record, flag } as const;
     const answers = await owner.kind.renew([renewal], commands.replyTimeout).catch(() => []);
     for (const answer of answers) owner.renewed(hold, sent, answer);
   }
@@ -111,6 +111,6 @@ export class WantedLeases {
   #tell(lease: SharedLease, since: number): void {
     this.ended(lease.hold);
     const reason = new LockWantedError(lease.name, since, lease.noun);
-    outside(() => this.#controllers.get(lease)?.abort(reason));
+    detached(() => this.#controllers.get(lease)?.abort(reason));
   }
 }

@@ -3,8 +3,8 @@ import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { WantedPermits } from "../engine/lease/terms.ts";
-import type { Ask, Leavable, LockKind, Meant, Sharing, Told } from "../engine/lock-kind.ts";
-import { type Asked, plain } from "../redis/call.ts";
+import type { AttemptOptions, Callback, Leavable, LockKind, Meant, Sharing } from "../engine/lock-kind.ts";
+import { plain, type ScriptCall } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   type CountedAnswer,
@@ -110,11 +110,11 @@ export class CountedKind extends HoldScripts implements LockKind {
   readonly localHandoffs: number;
   readonly hasTokens: boolean;
   readonly recount = null;
-  readonly together = null;
+  readonly serverGroup = null;
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
   override readonly policy: LockKind["policy"];
-  override readonly besides: LockKind["besides"] = null;
+  override readonly unitsFreeWithout: LockKind["unitsFreeWithout"] = null;
   readonly yield: LockKind["yield"];
   readonly #mode: Mode;
   readonly #window: number;
@@ -142,7 +142,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     this.wake = { by: "grant", solitary: isFair };
     this.localHandoffs = passes;
     if (eventKind === "semaphore") {
-      this.besides = (name, holds) => this.#besides(name, holds);
+      this.unitsFreeWithout = (name, holds) => this.#besides(name, holds);
       this.policy = isFair ? "exclusive" : "pooled";
       // Callers of a process keep their place while it has permits: a release need not queue them.
       this.yield = null;
@@ -151,14 +151,14 @@ export class CountedKind extends HoldScripts implements LockKind {
       if (sharing) this.sharing = sharing;
       // A fair reader has a hold of its own.
       this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
-      this.yield = (old, hold, ask, told) => this.#yield(old, hold, ask, told);
+      this.yield = (old, hold, ask, callback) => this.#yield(old, hold, ask, callback);
     }
   }
 
-  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
     const { lease, entryTtl, channel } = ask;
     if (ask.mode === "again") {
-      this.#recheck(hold, [lease, 0, this.#entryOf(hold), entryTtl, channel?.counted ? 1 : 0], told);
+      this.#recheck(hold, [lease, 0, this.#entryOf(hold), entryTtl, channel?.counted ? 1 : 0], callback);
       return;
     }
     const { commands } = this;
@@ -170,32 +170,32 @@ export class CountedKind extends HoldScripts implements LockKind {
     const args = [hold.id, lease, notAfter, this.#mode.as, digits(units), digits(of)];
     const entry = ask.mode === "try" ? "" : this.#queued(hold, ask, wanted);
     // A +: its client may keep the hold unused, and is notified when another process waits.
-    const label = ask.told === 2 ? `+${hold.label}` : hold.label;
+    const label = ask.flag === 2 ? `+${hold.label}` : hold.label;
     const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
     // Each argument costs the server more than a thousand instructions: empty ones at the end are left out.
     while (more.at(-1) === "") more.pop();
     // The first command of a connection checks the rights of its user.
     if (!isKnown) more.push(commands.keys.anyChannel);
     const script = isKnown ? lua.acquire : lua.firstAcquire;
-    const read = (reply: unknown, call: Asked) => this.#attempted(reply, call, hold.name, wanted);
-    commands.send(script, keys, [...args, ...more], read, told);
+    const read = (reply: unknown, call: ScriptCall) => this.#attempted(reply, call, hold.name, wanted);
+    commands.send(script, keys, [...args, ...more], read, callback);
   }
 
   /** Asks whether more readers may come into a hold, and raises its end where nobody waits. */
-  join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void {
-    this.#recheck(hold, [lease, 1, this.#entryOf(hold), 0, 0], told);
+  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void {
+    this.#recheck(hold, [lease, 1, this.#entryOf(hold), 0, 0], callback);
   }
 
-  #recheck(hold: Hold, args: readonly (string | number)[], told: Told<AttemptAnswer>): void {
+  #recheck(hold: Hold, args: readonly (string | number)[], callback: Callback<AttemptAnswer>): void {
     const { commands } = this;
     const isKnown = this.knownIn === commands.epoch;
     const script = isKnown ? lua.recheck : lua.firstRecheck;
     const all = [hold.id, ...args, ...(isKnown ? [] : [commands.keys.anyChannel])];
-    const read = (reply: unknown, call: Asked) => this.#attempted(reply, call, hold.name, null);
-    commands.send(script, this.#keysOf(hold.name), all, read, told);
+    const read = (reply: unknown, call: ScriptCall) => this.#attempted(reply, call, hold.name, null);
+    commands.send(script, this.#keysOf(hold.name), all, read, callback);
   }
 
-  #attempted(reply: unknown, call: Asked, name: string, wanted: Wanted | null): AttemptAnswer {
+  #attempted(reply: unknown, call: ScriptCall, name: string, wanted: Wanted | null): AttemptAnswer {
     const lease = Number(call.argv[1]);
     const answer = Array.isArray(reply)
       ? decodeCounted(plain(reply), lease)
@@ -204,16 +204,16 @@ export class CountedKind extends HoldScripts implements LockKind {
     return this.#answered(answer, call.keys, name, wanted);
   }
 
-  #yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
+  #yield(old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>): void {
     const wanted = this.#wanted(ask);
     const args = [old.id, 0, old.token, hold.id, ask.lease, this.#queued(hold, ask, wanted)];
-    const read = (reply: unknown, { keys }: Asked): YieldAnswer => {
+    const read = (reply: unknown, { keys }: ScriptCall): YieldAnswer => {
       const answer = decodeCountedYield(plain(reply), ask.lease);
       if (!("clock" in answer)) return this.#answered(answer, keys, hold.name, wanted) as YieldAnswer;
       this.#advance(keys, answer.more);
       return answer;
     };
-    this.commands.send(lua.yield, this.#keysOf(hold.name), args, read, told);
+    this.commands.send(lua.yield, this.#keysOf(hold.name), args, read, callback);
   }
 
   #answered(answer: CountedAnswer, keys: ScriptKeys, name: string, wanted: Wanted | null): AttemptAnswer {
@@ -223,7 +223,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     switch (answer.is) {
       case "held":
         // A reader waits for writers, and they keep no hold unused.
-        return this.mode === "read" ? { ...answer, told: 0 } : answer;
+        return this.mode === "read" ? { ...answer, flag: 0 } : answer;
       case "crowded": {
         const why = `${noun} ${quote(name)} has 10 000 holders, which is the most: ${cure}.`;
         return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
@@ -237,13 +237,13 @@ export class CountedKind extends HoldScripts implements LockKind {
     return answer;
   }
 
-  #wanted({ head, run, passes }: Ask): Wanted {
+  #wanted({ head, run, passes }: AttemptOptions): Wanted {
     const { units, of } = this.#mode.wants ?? head?.terms.permits ?? ONE;
     const { upTo, callers } = run ?? { upTo: units, callers: 1 };
     return { units, upTo, of: of ?? 0, passes: passes + callers - 1 };
   }
 
-  #queued(hold: Hold, ask: Ask, { units, upTo, of, passes }: Wanted): string {
+  #queued(hold: Hold, ask: AttemptOptions, { units, upTo, of, passes }: Wanted): string {
     const numbers = `${passes} ${units} ${upTo} ${of}`;
     return placeOf(hold, ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
   }
@@ -253,21 +253,21 @@ export class CountedKind extends HoldScripts implements LockKind {
     return entry && entry + id + label;
   }
 
-  release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    this.#end(lua.release, hold, 0, told);
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
+    this.#end(lua.release, hold, 0, callback);
   }
 
   /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
-  override readonly shrink = (hold: Hold, stays: number, told: Told<ReleaseAnswer>): void =>
-    this.#end(lua.release, hold, stays, told);
+  override readonly shrink = (hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void =>
+    this.#end(lua.release, hold, stays, callback);
 
-  #end(script: Script, hold: Hold, stays: number, told: Told<ReleaseAnswer>): void {
+  #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
-    this.commands.send(script, this.#keysOf(name), args, this.#released, told);
+    this.commands.send(script, this.#keysOf(name), args, this.#released, callback);
   }
 
-  readonly #released = (reply: unknown, call: Asked): CountedRelease => {
+  readonly #released = (reply: unknown, call: ScriptCall): CountedRelease => {
     const answer = decodeCountedRelease(plain(reply));
     this.#advance(call.keys, answer.more);
     return answer;

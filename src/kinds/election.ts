@@ -1,7 +1,7 @@
 import type { Party } from "../api/party.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { Leavable, Meant, Told } from "../engine/lock-kind.ts";
+import type { Callback, Leavable, Meant } from "../engine/lock-kind.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
@@ -39,7 +39,7 @@ const renewTerm: Script = { ...lua.renew, isImpatient: true };
  * What is proclaimed stands so many leases longer than it was renewed for: it counts only while its
  * term lasts.
  */
-const LEASES = 2;
+const PROCLAIM_TTL_LEASES = 2;
 
 /**
  * The lock whose holder is the leader of an election: a fair lock with keys of its own. It is never
@@ -93,7 +93,7 @@ export class ElectionKind extends HandoffLock {
     lease: number,
   ): Promise<"stands" | "gone" | "taken"> {
     const { lock, leader, news } = this.commands.keys.ofElection(name);
-    const args = [id + label, said.number, this.#clientId, said.value, LEASES * lease, news];
+    const args = [id + label, said.number, this.#clientId, said.value, PROCLAIM_TTL_LEASES * lease, news];
     said.isUnderWay = true;
     try {
       return await this.commands.run(lua.proclaim, [lock, leader], args, decodeProclaimed);
@@ -110,7 +110,7 @@ export class ElectionKind extends HandoffLock {
     const { id, label, name, ttl } = term;
     const { lock, leader } = this.commands.keys.ofElection(name);
     try {
-      const args = [id + label, ttl, LEASES * ttl];
+      const args = [id + label, ttl, PROCLAIM_TTL_LEASES * ttl];
       const { answer, number } = await this.commands.run(
         renewTerm,
         [lock, leader],
@@ -132,15 +132,15 @@ export class ElectionKind extends HandoffLock {
     }
   }
 
-  override release(hold: Hold, told: Told<ReleaseAnswer>): void {
+  override release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
     this.#said.delete(hold.id);
     super.release(hold, {
       answered: (answer) => {
-        told.answered(answer);
+        callback.answered(answer);
         this.#tellEnd(hold.name);
       },
       // It is withdrawn then, until Redis has answered to that.
-      failed: (error) => told.failed(error),
+      failed: (error) => callback.failed(error),
     });
   }
 

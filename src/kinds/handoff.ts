@@ -4,8 +4,8 @@ import type { Party } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { Ask, Leavable, LockKind, Meant, Told } from "../engine/lock-kind.ts";
-import { type Asked, plain } from "../redis/call.ts";
+import type { AttemptOptions, Callback, Leavable, LockKind, Meant } from "../engine/lock-kind.ts";
+import { plain, type ScriptCall } from "../redis/call.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
@@ -97,10 +97,10 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   // ---- the common way: no promise, and nothing that is made twice
 
-  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
     const { commands } = this;
     const { script } = this.keysOf(hold);
-    const { lease, passes, mode, told: digit, after, nonce } = ask;
+    const { lease, passes, mode, flag: digit, after, nonce } = ask;
     const isKnown = this.knownIn === commands.epoch;
     let lines = isKnown ? lua.acquire : lua.firstAcquire;
     let keys = script;
@@ -133,16 +133,16 @@ export class HandoffLock extends HoldScripts implements LockKind {
     }
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
-    commands.send(lines, keys, args, decode, told);
+    commands.send(lines, keys, args, decode, callback);
   }
 
   /**
    * Most are told that they own the lock, with nobody behind them: a text is all of that answer,
    * the time that is the token too.
    */
-  readonly #attempted = (reply: unknown, call: Asked): AttemptAnswer => {
-    const told = call.argv[DIGIT];
-    if (Array.isArray(reply)) return this.learned(reply, call, told);
+  readonly #attempted = (reply: unknown, call: ScriptCall): AttemptAnswer => {
+    const flag = call.argv[DIGIT];
+    if (Array.isArray(reply)) return this.learned(reply, call, flag);
     const at = Number(reply);
     if (!(at > 0)) throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
     this.commands.tellTime(call.keys, at);
@@ -155,24 +155,24 @@ export class HandoffLock extends HoldScripts implements LockKind {
       ttl,
       already: false,
       waits: false,
-      isTold: told === 1 || told === 2,
+      isTold: flag === 1 || flag === 2,
     };
   };
 
-  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
+  readonly #lookedAgain = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, call.argv[6]);
 
-  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
     this.commands.send(
       lua.release,
       this.keysOf(hold).script,
       [hold.id + hold.label, hold.token],
       released,
-      told,
+      callback,
     );
   }
 
-  yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
+  yield(old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>): void {
     const { script } = this.keysOf(hold);
     const args = [
       old.id + old.label,
@@ -181,13 +181,13 @@ export class HandoffLock extends HoldScripts implements LockKind {
       ask.lease,
       ask.passes,
       this.#placeOf(hold, ask) + hold.id + hold.label,
-      ask.told,
+      ask.flag,
     ];
-    this.commands.send(lua.yield, script, args, this.#yielded, told);
+    this.commands.send(lua.yield, script, args, this.#yielded, callback);
   }
 
   /** For the new hold as of an attempt; or of the old one, when that was not held any more. */
-  readonly #yielded = (reply: unknown, call: Asked): YieldAnswer => {
+  readonly #yielded = (reply: unknown, call: ScriptCall): YieldAnswer => {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);
@@ -209,7 +209,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#latest;
   }
 
-  #placeOf(hold: Hold, ask: Ask): string {
+  #placeOf(hold: Hold, ask: AttemptOptions): string {
     return placeOf(hold, ask, this.#window, "", `${ask.passes}`);
   }
 
@@ -232,7 +232,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   override async renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
-    const args = holds.flatMap(({ id, label, ttl, told }) => [id + label, ttl, told ?? "-"]);
+    const args = holds.flatMap(({ id, label, ttl, flag }) => [id + label, ttl, flag ?? "-"]);
     try {
       return await this.commands.run(renewStays, keys, args, decodeStayRenewals, timeout);
     } catch (error) {
@@ -258,7 +258,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
    * Locks with the same clock share a slot: all of them on one server, in Cluster those behind a
    * prefix with a tag.
    */
-  together(name: string): string {
+  serverGroup(name: string): string {
     return this.commands.keys.of(name).clock;
   }
 

@@ -1,8 +1,8 @@
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { Ask, LockKind } from "../engine/lock-kind.ts";
-import { type Asked, plain } from "../redis/call.ts";
+import type { AttemptOptions, LockKind } from "../engine/lock-kind.ts";
+import { plain, type ScriptCall } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { Fields, unexpected } from "../redis/fields.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
@@ -12,8 +12,8 @@ import {
   type AttemptAnswer,
   decodeAttempt,
   decodeRenewals,
+  type HolderFlag,
   type RenewAnswer,
-  type ToldDigit,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 
@@ -25,7 +25,13 @@ export const NEVER = Number.MAX_SAFE_INTEGER;
  * names it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and
  * what else the hold asks for.
  */
-export function placeOf(hold: Hold, ask: Ask, window: number, mode: string, numbers: string): string {
+export function placeOf(
+  hold: Hold,
+  ask: AttemptOptions,
+  window: number,
+  mode: string,
+  numbers: string,
+): string {
   const { channel, lease } = ask;
   // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until
   // then, however short the waiter's lease.
@@ -54,7 +60,7 @@ export abstract class HoldScripts {
   readonly answer: LockKind["answer"] = null;
   readonly policy: LockKind["policy"] = "exclusive";
   readonly shrink: LockKind["shrink"] = null;
-  readonly besides: LockKind["besides"] = null;
+  readonly unitsFreeWithout: LockKind["unitsFreeWithout"] = null;
   protected readonly commands: Commands;
   /**
    * The epoch of the connection whose user may run all that the scripts run. The first acquisition
@@ -109,10 +115,11 @@ export abstract class HoldScripts {
    * Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it
    * were an error.
    */
-  protected readonly attempted = (reply: unknown, call: Asked): AttemptAnswer => this.learned(reply, call, 0);
+  protected readonly attempted = (reply: unknown, call: ScriptCall): AttemptAnswer =>
+    this.learned(reply, call, 0);
 
   /** `told`: the digit that was asked for. */
-  protected learned(reply: unknown, { keys, argv, epoch }: Asked, told: unknown): AttemptAnswer {
+  protected learned(reply: unknown, { keys, argv, epoch }: ScriptCall, told: unknown): AttemptAnswer {
     const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
@@ -143,13 +150,13 @@ export abstract class HoldScripts {
     hold: Named,
     ttl: number,
     timeout: number,
-    told: ToldDigit | null = null,
+    flag: HolderFlag | null = null,
   ): Promise<RenewAnswer> {
     const { name, id, label } = hold;
     const args = [this.ownerOf(hold), ttl];
     if (this.#replication)
       return this.#replication.confirm(name, this.keyOf(name), this.#lua.confirm, args, timeout);
-    const [answer] = await this.renew([{ name, id, label, ttl, record: null, told }], timeout);
+    const [answer] = await this.renew([{ name, id, label, ttl, record: null, flag: flag }], timeout);
     if (!answer) throw unexpected(answer);
     return answer;
   }

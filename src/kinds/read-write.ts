@@ -1,5 +1,5 @@
 import type { Hold } from "../engine/lease/hold.ts";
-import type { Sharing, Told } from "../engine/lock-kind.ts";
+import type { Callback, Sharing } from "../engine/lock-kind.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
@@ -29,8 +29,8 @@ export class ReadWriteKinds implements Sharing {
     return [this.plain.write, this.fair.write];
   }
 
-  join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void {
-    this.readers.join(hold, lease, told);
+  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void {
+    this.readers.join(hold, lease, callback);
   }
 
   async readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }> {

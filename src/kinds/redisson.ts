@@ -1,6 +1,13 @@
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
-import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../engine/lock-kind.ts";
+import {
+  type AttemptOptions,
+  type Callback,
+  type Leavable,
+  type LockKind,
+  type Meant,
+  tell,
+} from "../engine/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Keys } from "../redis/keys.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -44,7 +51,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
   readonly wake: LockKind["wake"];
   readonly hasTokens: boolean;
   readonly yield = null;
-  readonly together = null;
+  readonly serverGroup = null;
   readonly #isFenced: boolean;
   readonly #uuid = newRedissonId();
 
@@ -67,7 +74,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
     return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   }
 
-  attempt(hold: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+  attempt(hold: Hold, { lease }: AttemptOptions, callback: Callback<AttemptAnswer>): void {
     const { commands } = this;
     const { name } = hold;
     const isKnown = this.knownIn === commands.epoch;
@@ -76,7 +83,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
     const keys = commands.keysOf([...this.#counted(name), ...latch]);
     const fenced = this.#isFenced ? "fenced" : "";
     const args = [this.ownerOf(hold), lease, commands.notAfter(keys), unlooked, fenced];
-    commands.send(lua.acquire, keys, args, this.attempted, told);
+    commands.send(lua.acquire, keys, args, this.attempted, callback);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
@@ -91,8 +98,8 @@ export class RedissonLock extends HoldScripts implements LockKind {
     return answer;
   }
 
-  release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    tell(this.withdraw(hold), told);
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), callback);
   }
 
   readonly recount = (hold: Hold, count: number): Promise<RenewAnswer["is"]> =>

@@ -1,7 +1,14 @@
 import type { Inspected } from "../api/lock.ts";
 import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
-import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../engine/lock-kind.ts";
+import {
+  type AttemptOptions,
+  type Callback,
+  type Leavable,
+  type LockKind,
+  type Meant,
+  tell,
+} from "../engine/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -34,26 +41,32 @@ export class SpinLock extends HoldScripts implements LockKind {
   readonly hasTokens = false;
   readonly yield = null;
   readonly recount = null;
-  readonly together = null;
+  readonly serverGroup = null;
 
   constructor(commands: Commands, replication: Replication | null, passes: number) {
     super(commands, replication, lua);
     this.localHandoffs = passes;
   }
 
-  attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+  attempt({ name, id }: Hold, { lease }: AttemptOptions, callback: Callback<AttemptAnswer>): void {
     const { commands } = this;
     const keys = commands.keysOf([name]);
     const unlooked = this.knownIn === commands.epoch ? 0 : 1;
-    commands.send(lua.acquire, keys, [id, lease, commands.notAfter(keys), unlooked], this.attempted, told);
+    commands.send(
+      lua.acquire,
+      keys,
+      [id, lease, commands.notAfter(keys), unlooked],
+      this.attempted,
+      callback,
+    );
   }
 
   withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
     return this.commands.run(lua.release, [name], [id], decodeRelease);
   }
 
-  release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    tell(this.withdraw(hold), told);
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), callback);
   }
 
   inspect(name: string): Promise<Inspected> {

@@ -9,7 +9,7 @@ import type { LockManager } from "../engine/lock-manager.ts";
 import { waitingHere } from "../engine/waiter.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { type CallRules, checkForceUnlock } from "./arguments.ts";
 import { LeaseHandle } from "./lease.ts";
@@ -167,6 +167,6 @@ const UNSHARED = { isOrdered: false, isReentrant: true, place: null };
 
 const itself = (shared: SharedLease): SharedLease => shared;
 
-printAs(CountingSemaphore, "Semaphore");
-printAs(PermitHandle, "PermitLease");
+inspectAs(CountingSemaphore, "Semaphore");
+inspectAs(PermitHandle, "PermitLease");
 refuseRenamedMethods(PermitHandle, RENAMED.permits);

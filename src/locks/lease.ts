@@ -4,7 +4,7 @@ import { checkExtension } from "../api/options.ts";
 import { thrownAt } from "../api/stacks.ts";
 import { unwatchHandle } from "../engine/lease/forgotten.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { type LeaseKeeper, type ScopedLease, ScopeTie } from "./scope-tie.ts";
 
@@ -114,7 +114,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   [Symbol.dispose](): void {
-    this.leave().catch((error: unknown) => this.#shared.owner.services.events.report(error));
+    this.leave().catch((error: unknown) => this.#shared.owner.context.events.report(error));
   }
 }
 
@@ -151,4 +151,4 @@ export const lockHandle = (
 /** Is it a handle on a lock that has fencing tokens? */
 export const isFenced = (lease: LeaseHandle): lease is FencedHandle => lease instanceof FencedHandle;
 
-printAs(LockHandle, "Lease");
+inspectAs(LockHandle, "Lease");

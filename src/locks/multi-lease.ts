@@ -4,7 +4,7 @@ import type { MultiLease } from "../api/multi-lock.ts";
 import { checkExtension } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import { onAbort } from "../util/abort.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quoteAll } from "../util/quote.ts";
 import { isFenced, type LeaseHandle } from "./lease.ts";
 
@@ -124,5 +124,5 @@ async function all(work: readonly Promise<void>[], what: string): Promise<void> 
     );
 }
 
-printAs(MultiLeaseHandle, "MultiLease");
+inspectAs(MultiLeaseHandle, "MultiLease");
 refuseRenamedMethods(MultiLeaseHandle, RENAMED.multiLease);

@@ -9,7 +9,7 @@ import type { LockManager } from "../engine/lock-manager.ts";
 import { unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import type { CallRules } from "./arguments.ts";
 import { type Holding, Loan, type Taken } from "./holding.ts";
@@ -293,4 +293,4 @@ const outOfOrder = (missing: string, last: string): LockError =>
       "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.",
   );
 
-printAs(OrderedMultiLock, "MultiLock");
+inspectAs(OrderedMultiLock, "MultiLock");

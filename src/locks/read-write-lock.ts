@@ -2,7 +2,7 @@ import type { Lock } from "../api/lock.ts";
 import type { ReadWriteInspection, ReadWriteLock } from "../api/read-write-lock.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 
 /** The two locks, and how to look at them. */
@@ -61,4 +61,4 @@ export class LockPair implements ReadWriteLock {
   }
 }
 
-printAs(LockPair, "ReadWriteLock");
+inspectAs(LockPair, "ReadWriteLock");

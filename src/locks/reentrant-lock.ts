@@ -11,7 +11,7 @@ import type { LockManager } from "../engine/lock-manager.ts";
 import { waitingHere } from "../engine/waiter.ts";
 import { unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { type CallRules, checkForceUnlock, checkRecall } from "./arguments.ts";
 import { Holding, Loan, type Taken } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
@@ -116,7 +116,7 @@ export class ReentrantLock implements Lock {
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
     const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
     const force = async (holderQueries: HolderQueries): Promise<boolean> =>
-      (await holderQueries.isGivenUp(this.#kind, this.name, meant)) ||
+      (await holderQueries.recallIdle(this.#kind, this.name, meant)) ||
       (await this.#kind.forceRelease(this.name, label, meant)) > 0;
     return this.#ask(force, "it could not be force-released");
   }
@@ -249,5 +249,5 @@ const taken = ({ reentrant, place }: PlacedRequest): Taken =>
 
 const itself = (shared: SharedLease): SharedLease => shared;
 
-printAs(ReentrantLock, "Lock");
+inspectAs(ReentrantLock, "Lock");
 refuseRenamedMethods(ReentrantLock, RENAMED.lock);

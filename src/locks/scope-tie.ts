@@ -5,8 +5,8 @@ import { unwatchHandle, watchHandle } from "../engine/lease/forgotten.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
+import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";
-import { outside } from "../util/outside.ts";
 import { quote } from "../util/quote.ts";
 import { Timer } from "../util/timers.ts";
 
@@ -89,9 +89,9 @@ export class ScopeTie extends Timer {
     this.taken = loss;
     this.#unlisten?.();
     // RACE: its caller is told before the next one comes in, here or elsewhere.
-    if (isHeld) outside(() => this.#controller?.abort(loss));
+    if (isHeld) detached(() => this.#controller?.abort(loss));
     const left = leave(isHeld);
-    const { events } = owner.services;
+    const { events } = owner.context;
     if (isHeld && loss && events.hears("lost")) {
       const held = clocks.mono.now() - shared.since;
       const told = ofLoss(shared, held, loss);
@@ -108,7 +108,7 @@ export class ScopeTie extends Timer {
    */
   outlive(lease: ScopedLease, taker: LeaseKeeper | null, isWatched: boolean): void {
     const { owner, terms } = this.#shared;
-    const { events, watchdog } = owner.services;
+    const { events, watchdog } = owner.context;
     this.#keeper = taker;
     taker?.keep(lease);
     this.#late = new WeakRef(lease);
@@ -130,12 +130,12 @@ export class ScopeTie extends Timer {
     const text =
       `${lease.noun} ${quote(lease.name)} is still held, and stays so until ${until}: it was taken in a body that ended ${duration(late)} ago; ` +
       `call ${end} in the body, or use \`await using\`.`;
-    this.#shared.owner.services.events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, text));
+    this.#shared.owner.context.events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, text));
   }
 
   #untie(lease: ScopedLease): void {
     this.#keeper?.drop(lease);
     this.#keeper = null;
-    this.#shared.owner.services.watchdog.timers.clear(this);
+    this.#shared.owner.context.watchdog.timers.clear(this);
   }
 }

@@ -173,7 +173,7 @@ function follow(
  * refused, and told once for each place.
  */
 class OwnWait extends Timer {
-  readonly #services: Pick<LockManager, "timers" | "selfWait">;
+  readonly #context: Pick<LockManager, "timers" | "selfWait">;
   readonly #place: Place | null;
   readonly #meets: () => Holding | null;
   readonly #unwatch: (() => void) | null;
@@ -185,17 +185,17 @@ class OwnWait extends Timer {
    * at its end.
    */
   constructor(
-    services: Pick<LockManager, "timers" | "selfWait">,
+    context: Pick<LockManager, "timers" | "selfWait">,
     place: Place | null,
     meets: () => Holding | null,
     unwatch: (() => void) | null,
   ) {
     super();
-    this.#services = services;
+    this.#context = context;
     this.#place = place;
     this.#meets = meets;
     this.#unwatch = unwatch;
-    if (place) services.timers.set(this, this.#since + DEADLOCK_AFTER);
+    if (place) context.timers.set(this, this.#since + DEADLOCK_AFTER);
   }
 
   /** It has come to a lock. */
@@ -211,12 +211,12 @@ class OwnWait extends Timer {
 
   end(): void {
     this.#unwatch?.();
-    this.#services.timers.clear(this);
+    this.#context.timers.clear(this);
   }
 
   /** Its scope may have got the lock after it came, by another call: it is told 5 s after that. */
   ring(): void {
-    const { timers, selfWait } = this.#services;
+    const { timers, selfWait } = this.#context;
     const at = clocks.mono.now();
     const met = this.#meets();
     const due = Math.max(this.#since, met?.shared.since ?? at) + DEADLOCK_AFTER;

@@ -6,7 +6,7 @@ import type { Cleanup } from "../engine/cleanup.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import { refused } from "../engine/lease/release-outcome.ts";
 import { backOff } from "../engine/schedule.ts";
-import type { Told } from "../redis/call.ts";
+import type { Callback } from "../redis/call.ts";
 import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { type Abortable, pause } from "../util/abort.ts";
@@ -35,7 +35,7 @@ export class Beginning implements Abortable {
   readonly #hold: Hold;
   readonly #interval: Interval;
   /** Null: its caller was told, and does not wait any more. */
-  #told: Told<Begun> | null;
+  #told: Callback<Begun> | null;
   readonly #until: number;
   /** Redis may have begun the turn, or may yet, and no caller has it. */
   #isUnsure = false;
@@ -44,12 +44,18 @@ export class Beginning implements Abortable {
   /** What ends its pause. */
   readonly #pauses = new Set<() => void>();
 
-  constructor(scripts: OnceScripts, client: Client, hold: Hold, interval: Interval, told: Told<Begun>) {
+  constructor(
+    scripts: OnceScripts,
+    client: Client,
+    hold: Hold,
+    interval: Interval,
+    callback: Callback<Begun>,
+  ) {
     this.#scripts = scripts;
     this.#client = client;
     this.#hold = hold;
     this.#interval = interval;
-    this.#told = told;
+    this.#told = callback;
     this.#until = clocks.mono.now() + client.commands.replyTimeout;
   }
 

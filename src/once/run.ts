@@ -33,7 +33,7 @@ export interface RunClient {
  */
 export class Run implements LeaseOwner {
   readonly kind: OnceScripts;
-  readonly services: RunClient;
+  readonly context: RunClient;
   readonly #interval: Interval;
   readonly #lease: SharedLease;
   readonly #over: () => void;
@@ -52,7 +52,7 @@ export class Run implements LeaseOwner {
     over: () => void,
   ) {
     this.kind = kind;
-    this.services = client;
+    this.context = client;
     this.#interval = interval;
     this.#over = over;
     const terms = { lease: interval.lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
@@ -70,7 +70,7 @@ export class Run implements LeaseOwner {
    */
   async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
     const lease = this.#lease;
-    const { events } = this.services;
+    const { events } = this.context;
     if (events.hears("acquire"))
       events.tell("acquire", { ...ofHolder(lease), waitedFor: waited, passed: false, kept: false });
     let outcome: { readonly value: T } | { readonly error: unknown };
@@ -93,7 +93,7 @@ export class Run implements LeaseOwner {
 
   /** The body has ended in time. */
   async vacated(lease: SharedLease): Promise<void> {
-    const { watchdog, events } = this.services;
+    const { watchdog, events } = this.context;
     watchdog.leases.delete(lease);
     if (events.hears("release"))
       events.tell("release", { ...ofHolder(lease), heldFor: clocks.mono.now() - lease.since });
@@ -107,7 +107,7 @@ export class Run implements LeaseOwner {
   }
 
   async #end(lease: SharedLease): Promise<void> {
-    const { commands, cleanup } = this.services;
+    const { commands, cleanup } = this.context;
     const { hold } = lease;
     const { epoch } = commands;
     const end = () => this.kind.end(hold, this.#interval, hold.token);
@@ -141,13 +141,13 @@ export class Run implements LeaseOwner {
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    this.services.watchdog.leases.delete(lease);
+    this.context.watchdog.leases.delete(lease);
     this.#tellLoss(lease, error);
     this.#over();
   }
 
   #tellLoss(lease: SharedLease, error: LockLostError): void {
-    const { events } = this.services;
+    const { events } = this.context;
     const held = clocks.mono.now() - lease.since;
     if (events.hears("lost")) events.tell("lost", ofLoss(lease, held, error));
   }

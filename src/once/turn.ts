@@ -2,7 +2,7 @@ import { released } from "../api/errors.ts";
 import type { Turn } from "../api/once.ts";
 import { thrownAt } from "../api/stacks.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 
 /** The body's view of the lease of its turn. */
 export class TurnHandle implements Turn {
@@ -40,4 +40,4 @@ export class TurnHandle implements Turn {
   }
 }
 
-printAs(TurnHandle, "Turn");
+inspectAs(TurnHandle, "Turn");

@@ -3,8 +3,8 @@ import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../de
 import { isCluster, NO_NODE, ownerOf } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
+import { detached } from "../util/detached.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
-import { outside } from "../util/outside.ts";
 import { quote } from "../util/quote.ts";
 import { between } from "../util/random.ts";
 import { slotOf } from "../util/slots.ts";
@@ -121,7 +121,7 @@ class Pools {
     const { commandTimeout } = owner.node.options as Source["options"];
     const limits = { commandTimeout: commandTimeout ?? REPLY_TIMEOUT, ...(slot === null && { db }) };
     const overrides = { ...OVERRIDES, keyPrefix, ...limits };
-    return { pool, connect: () => outside(() => owner.node.duplicate(overrides) as ConnectionLike) };
+    return { pool, connect: () => detached(() => owner.node.duplicate(overrides) as ConnectionLike) };
   }
 
   #checkin({ idle, semaphore }: Pool, session: Session): void {

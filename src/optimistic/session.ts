@@ -3,8 +3,8 @@ import type { SubscriberLike } from "../api/redis.ts";
 import { CONNECTION_IDLE } from "../defaults.ts";
 import { unref } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
+import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";
-import { outside } from "../util/outside.ts";
 import { clearTimeout, customTimers, setTimeout } from "../util/real-timers.ts";
 
 /** A command as ioredis hands it to `sendCommand`. */
@@ -82,7 +82,7 @@ export class Session {
   ): Promise<Session> {
     const session = new Session(connection);
     try {
-      const connected = outside(() => connection.connect());
+      const connected = detached(() => connection.connect());
       await pTimeout(orAbort(signal, connected), {
         milliseconds: timeout,
         message: `no connection to Redis within ${duration(timeout)}`,
@@ -136,7 +136,7 @@ export class Session {
 
   /** Nobody uses it for now: it closes after a while. */
   rest(): this {
-    this.#idle = outside(() => setTimeout(() => this.connection.disconnect(), CONNECTION_IDLE).unref());
+    this.#idle = detached(() => setTimeout(() => this.connection.disconnect(), CONNECTION_IDLE).unref());
     return this;
   }
 

@@ -7,7 +7,7 @@ import { GRANT_WINDOW } from "../defaults.ts";
 import { hasNoInside } from "../inside.ts";
 import { publishProbe } from "../redis/messages.ts";
 import { duplicate } from "../redis/types.ts";
-import { printAs } from "../util/print.ts";
+import { inspectAs } from "../util/print.ts";
 import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
 import { Quorum } from "./quorum.ts";
@@ -111,4 +111,4 @@ const oneServer = (node: number, other: number): LockError =>
       "give createQuorumClient() a connection to a server of its own for each node.",
   );
 
-printAs(MajorityClient, "QuorumClient");
+inspectAs(MajorityClient, "QuorumClient");

@@ -1,15 +1,22 @@
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import { type Ask, type LockKind, type Meant, type Told, tell, type Wake } from "../engine/lock-kind.ts";
+import {
+  type AttemptOptions,
+  type Callback,
+  type LockKind,
+  type Meant,
+  tell,
+  type Wake,
+} from "../engine/lock-kind.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { holding, partyOf } from "../redis/party.ts";
 import { type AttemptAnswer, inspected, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
-import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
-import { KeptFootprint } from "./repair.ts";
+import { QuorumHold } from "./quorum-hold.ts";
+import { KeptQuorumHold } from "./repair.ts";
 import { TokenClock } from "./token-clock.ts";
 import { countHolders, countVotes, type Granted } from "./votes.ts";
 
@@ -42,8 +49,8 @@ export class QuorumKind implements LockKind {
   readonly recount = null;
   readonly policy = "exclusive";
   readonly shrink = null;
-  readonly besides = null;
-  readonly together = null;
+  readonly unitsFreeWithout = null;
+  readonly serverGroup = null;
   readonly hasStays = false;
   readonly hasTokens = true;
   readonly releaseAll = null;
@@ -64,17 +71,17 @@ export class QuorumKind implements LockKind {
     this.#locks = locks;
   }
 
-  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
-    tell(this.#attempt(hold, ask), told);
+  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
+    tell(this.#attempt(hold, ask), callback);
   }
 
-  async #attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
+  async #attempt(hold: Hold, { lease }: AttemptOptions): Promise<AttemptAnswer> {
     const passes = this.localHandoffs;
     const wish = { lease, passes, token: this.#clock.propose(passes) };
-    const footprint = new KeptFootprint(this.#quorum, hold, this.#settings, this.#locks);
-    hold.record = footprint;
-    const votes = footprint.ask(async (standing, state) => {
-      const vote = await footprint.take(standing, standing.node.vote(state, footprint, wish));
+    const quorumHold = new KeptQuorumHold(this.#quorum, hold, this.#settings, this.#locks);
+    hold.record = quorumHold;
+    const votes = quorumHold.ask(async (nodeVote, state) => {
+      const vote = await quorumHold.take(nodeVote, nodeVote.node.vote(state, quorumHold, wish));
       // Also of a node that was not needed: the next proposal is larger than what it has, and its
       // vote as good as the others'.
       if (vote.is === "owner") this.#clock.saw(vote.token, passes);
@@ -86,30 +93,30 @@ export class QuorumKind implements LockKind {
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up
       // here, and the nodes that hung have executed them: to a waiter they look like a held lock,
       // so that it sleeps for all of that lease.
-      footprint.wakes = footprint.size >= this.#quorum.majority;
-      if (footprint.size > 0) this.#locks.leave(this, hold);
-      return { ...outcome, at: 0, position: null, told: 0 };
+      quorumHold.wakes = quorumHold.size >= this.#quorum.majority;
+      if (quorumHold.size > 0) this.#locks.leave(this, hold);
+      return { ...outcome, at: 0, position: null, flag: 0 };
     }
-    const token = await this.#agree(footprint, outcome.granted);
+    const token = await this.#agree(quorumHold, outcome.granted);
     hold.lasts(hold.sent, lease);
     if (hold.left() <= 0) throw new Error("the votes took longer than the lease");
-    footprint.begin(token, outcome.granted);
+    quorumHold.begin(token, outcome.granted);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts
     // from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false, waits: false, isTold: false };
   }
 
   /** The token of a majority that has voted: see above. */
-  async #agree(footprint: KeptFootprint, granted: readonly Granted[]): Promise<number> {
+  async #agree(quorumHold: KeptQuorumHold, granted: readonly Granted[]): Promise<number> {
     const tokens = granted.map((vote) => vote.token);
     const token = Math.max(...tokens);
-    if (Math.min(...tokens) === token && footprint.isPrompt) return token;
-    const voters = footprint.standings.filter(({ vote }) => vote?.is === "owner");
-    const answers = footprint.ask(async (standing) => {
-      const stored = standing.node.agree(footprint, token, token + this.localHandoffs);
-      const word = await standing.follow(stored, (word) => word === "gone" || word === "taken");
+    if (Math.min(...tokens) === token && quorumHold.isPrompt) return token;
+    const voters = quorumHold.nodeVotes.filter(({ vote }) => vote?.is === "owner");
+    const answers = quorumHold.ask(async (nodeVote) => {
+      const stored = nodeVote.node.agree(quorumHold, token, token + this.localHandoffs);
+      const word = await nodeVote.follow(stored, (word) => word === "gone" || word === "taken");
       // RACE: a vote that comes from now on may come behind the end of another client's hold.
-      return voters.includes(standing) ? word : "late";
+      return voters.includes(nodeVote) ? word : "late";
     });
     await this.#quorum.count(answers, ({ answers, pending, majority }) => {
       const agreed = answers.filter((word) => word === "agreed").length;
@@ -121,24 +128,24 @@ export class QuorumKind implements LockKind {
     return token;
   }
 
-  #footprintOf({ name, id, record }: Recorded): Footprint {
-    return record instanceof Footprint ? record : new Footprint(this.#quorum, name, id);
+  #quorumHoldOf({ name, id, record }: Recorded): QuorumHold {
+    return record instanceof QuorumHold ? record : new QuorumHold(this.#quorum, name, id);
   }
 
   withdraw(hold: Recorded): Promise<unknown> {
-    return this.#footprintOf(hold).erase();
+    return this.#quorumHoldOf(hold).erase();
   }
 
-  release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    tell(this.#release(hold), told);
+  release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
+    tell(this.#release(hold), callback);
   }
 
   async #release(hold: Hold): Promise<ReleaseAnswer> {
-    const footprint = this.#footprintOf(hold);
+    const quorumHold = this.#quorumHoldOf(hold);
     const clock = hold.token + this.localHandoffs;
-    const is = await footprint.release(clock);
+    const is = await quorumHold.release(clock);
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (footprint.size > 0) this.#locks.leave(this, hold);
+    if (quorumHold.size > 0) this.#locks.leave(this, hold);
     return { is, clock: is === "released" ? clock : 0 };
   }
 
@@ -147,7 +154,7 @@ export class QuorumKind implements LockKind {
   }
 
   confirm(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
-    return this.#footprintOf(hold).confirm(ttl, timeout);
+    return this.#quorumHoldOf(hold).confirm(ttl, timeout);
   }
 
   async inspect(name: string): Promise<Inspected> {
@@ -173,15 +180,15 @@ export class QuorumKind implements LockKind {
     const found = await this.#holder(name);
     if (!found || (token !== null && token !== found.token)) return 0;
     if (holder !== null && holder !== withoutBits(found.holder)) return 0;
-    const footprint = new Footprint(this.#quorum, name, found.holder);
-    return (await footprint.release(found.token + this.localHandoffs)) === "released" ? 1 : 0;
+    const quorumHold = new QuorumHold(this.#quorum, name, found.holder);
+    return (await quorumHold.release(found.token + this.localHandoffs)) === "released" ? 1 : 0;
   }
 
   /** Rejects when that cannot be known. */
   #holder(name: string) {
-    const footprint = new Footprint(this.#quorum, name, "");
+    const quorumHold = new QuorumHold(this.#quorum, name, "");
     return this.#quorum.count(
-      footprint.ask(({ node }) => node.inspect(footprint)),
+      quorumHold.ask(({ node }) => node.inspect(quorumHold)),
       countHolders,
     );
   }

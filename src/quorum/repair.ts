@@ -14,17 +14,17 @@ import type { LockManager } from "../engine/lock-manager.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, now } from "../util/clock.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
-import { Footprint } from "./footprint.ts";
+import type { NodeVote } from "./node-vote.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
-import type { Standing } from "./standing.ts";
+import { QuorumHold } from "./quorum-hold.ts";
 import type { Granted } from "./votes.ts";
 
 /**
  * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it,
  * because another client's vote stood there or because they were down; some lost it since then.
  * Protects the lease from a second fault: without this it would stand on a bare majority to its
- * end. Which node counts when: see `Footprint`.
+ * end. Which node counts when: see `QuorumHold`.
  *
  * | state | what is sent | leaves it by |
  * |---|---|---|
@@ -33,7 +33,7 @@ import type { Granted } from "./votes.ts";
  * | broken | after 10, 20, 40 … 2 000 ms the lease to each missing node, then a renewal where there are late nodes, or 2/5 of the lease are over | all nodes count → whole |
  * | over | nothing | – |
  */
-export class KeptFootprint extends Footprint {
+export class KeptQuorumHold extends QuorumHold {
   readonly #hold: Hold;
   readonly #settings: QuorumSettings;
   readonly #locks: LockManager;
@@ -85,7 +85,7 @@ export class KeptFootprint extends Footprint {
   }
 
   protected override heard(): void {
-    if (this.#state !== "voting" || this.standings.some(({ isOut }) => isOut)) return;
+    if (this.#state !== "voting" || this.nodeVotes.some(({ isOut }) => isOut)) return;
     this.#state = "idle";
     this.#look();
     this.#goOn();
@@ -95,8 +95,8 @@ export class KeptFootprint extends Footprint {
     this.#askedAt = clocks.mono.now();
   }
 
-  protected override renewed(silent: readonly Standing[]): void {
-    for (const standing of silent) standing.isUnheard = true;
+  protected override renewed(silent: readonly NodeVote[]): void {
+    for (const nodeVote of silent) nodeVote.isUnheard = true;
     this.#look();
     const isLate = silent.some(({ is }) => is === "counts");
     if (!isLate) this.#again = 0;
@@ -131,7 +131,7 @@ export class KeptFootprint extends Footprint {
 
   /** How many nodes do not count. */
   get #lacking(): number {
-    return this.standings.filter(({ is }) => is !== "counts").length;
+    return this.nodeVotes.filter(({ is }) => is !== "counts").length;
   }
 
   /** To be called while idle. */
@@ -172,13 +172,13 @@ export class KeptFootprint extends Footprint {
   }
 
   /** Has one more node take the hold, for so long. */
-  async #join(standing: Standing, ttl: number): Promise<void> {
-    const { node } = standing;
+  async #join(nodeVote: NodeVote, ttl: number): Promise<void> {
+    const { node } = nodeVote;
     const { state } = node;
     // Before it is written down as sent: what was never sent need not be taken back.
     if (state !== "voting") throw node.refusal(state, this.keys);
     // Written down as a vote, so that the release reaches it also when that overtakes it.
-    await this.take(standing, node.join(this, ttl, this.#token, this.#last));
+    await this.take(nodeVote, node.join(this, ttl, this.#token, this.#last));
   }
 
   /** Null: there was nothing to ask, or too few answered, so it is asked again. */
@@ -215,7 +215,7 @@ export class KeptFootprint extends Footprint {
     const lease = watchdog.leaseOf(this.#hold);
     if (!lease?.held || !events.hears("exposed")) return;
     const { name, kind, call } = lease;
-    events.tell("exposed", { name, kind, call, has: this.#has, of: this.standings.length });
+    events.tell("exposed", { name, kind, call, has: this.#has, of: this.nodeVotes.length });
   }
 }
 

@@ -11,7 +11,7 @@ import { clocks } from "../util/clock.ts";
  * have ended before the earlier vote at Z, while its own lease had not begun yet. So Z voted for it
  * after it had stored T, and answered more than T and its passes; and its token is the largest of
  * its votes: where Z's came too late to be counted, and is larger, `agree` is refused there.
- * Nodes that take a lease later (`KeptFootprint`) are no votes, and are in neither majority.
+ * Nodes that take a lease later (`KeptQuorumHold`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the
  * clients decide.
  */

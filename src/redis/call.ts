@@ -6,7 +6,7 @@ import type { Script, ScriptKeys } from "./script.ts";
 import { cork, isPatient, type Writes } from "./writes.ts";
 
 /** Is told once how a command ended. */
-export interface Told<Answer> {
+export interface Callback<Answer> {
   /** Called while ioredis reads, in the asynchronous context of the connection, or from a microtask. */
   answered(answer: Answer): void;
   /**
@@ -20,10 +20,10 @@ export interface Told<Answer> {
  * Makes an answer of what the script said. It may throw, before it has changed anything, when it
  * cannot read the reply.
  */
-export type Decode<Answer> = (reply: unknown, call: Asked) => Answer;
+export type Decode<Answer> = (reply: unknown, call: ScriptCall) => Answer;
 
 /** What was asked, and in which epoch of the connection. */
-export interface Asked {
+export interface ScriptCall {
   readonly script: Script;
   readonly keys: ScriptKeys;
   readonly argv: readonly RedisArgument[];
@@ -42,9 +42,9 @@ export interface CallOwner {
 }
 
 /** A script on its way to Redis and back. */
-export interface Call extends Asked {
+export interface Call extends ScriptCall {
   readonly decode: Decode<unknown>;
-  readonly told: Told<unknown>;
+  readonly callback: Callback<unknown>;
   /** When it was sent, and when it is given up. */
   readonly since: number;
   readonly until: number;
@@ -66,7 +66,7 @@ export type CallClass = new (
   keys: ScriptKeys,
   argv: readonly RedisArgument[],
   decode: Decode<unknown>,
-  told: Told<unknown>,
+  callback: Callback<unknown>,
   timeout: number,
 ) => Call;
 
@@ -84,7 +84,7 @@ function makeClass(methods: object): CallClass {
     readonly keys: ScriptKeys;
     readonly argv: readonly RedisArgument[];
     readonly decode: Decode<unknown>;
-    readonly told: Told<unknown>;
+    readonly callback: Callback<unknown>;
     readonly since = clocks.mono.now();
     readonly epoch: number;
     until: number;
@@ -113,14 +113,14 @@ function makeClass(methods: object): CallClass {
       keys: ScriptKeys,
       argv: readonly RedisArgument[],
       decode: Decode<unknown>,
-      told: Told<unknown>,
+      callback: Callback<unknown>,
       timeout: number,
     ) {
       this.script = script;
       this.keys = keys;
       this.argv = argv;
       this.decode = decode;
-      this.told = told;
+      this.callback = callback;
       this.epoch = owner.epoch;
       this.until = this.since + timeout;
       this.#writes = owner.writes;

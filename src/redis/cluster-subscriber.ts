@@ -1,7 +1,7 @@
 import { ClientClosedError } from "../api/errors.ts";
 import type { ClusterLike } from "../api/redis.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { isRefusal } from "./replies.ts";
@@ -153,7 +153,7 @@ export class ClusterSubscriber implements Subscriptions {
       this.#timer = null;
       this.#look();
     };
-    this.#timer = outside(() => setTimeout(look, delay).unref());
+    this.#timer = detached(() => setTimeout(look, delay).unref());
   }
 
   /**

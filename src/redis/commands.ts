@@ -1,5 +1,5 @@
 import type { RedisArgument } from "../api/redis.ts";
-import type { Decode, Told } from "./call.ts";
+import type { Callback, Decode } from "./call.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { Transport } from "./transport.ts";
 
@@ -21,7 +21,7 @@ export interface Commands extends Transport {
     keys: ScriptKeys,
     args: readonly RedisArgument[],
     decode: Decode<Answer>,
-    told: Told<Answer>,
+    callback: Callback<Answer>,
     timeout?: number,
   ): void;
   /**

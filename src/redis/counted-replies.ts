@@ -77,7 +77,7 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
       const ttl = from.number();
       const position = placeOf(from.number());
       const more = from.flag();
-      return { is: "held", at, ttl, position, more, told: from.number(0) === 2 ? 2 : 0 };
+      return { is: "held", at, ttl, position, more, flag: from.number(0) === 2 ? 2 : 0 };
     }
     case codes.DIFFERS:
       return { is: "differs", at, permits: from.number() || null, more: from.flag() };

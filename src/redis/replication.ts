@@ -2,8 +2,8 @@ import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../api/errors.ts";
 import type { ClusterLike, RedisLike, SubscriberLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
+import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";
-import { outside } from "../util/outside.ts";
 import { customTimers } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
@@ -81,7 +81,7 @@ export class Replication {
     let link = this.#links.get(owner.address);
     if (!link || link.ended) {
       const options = { ...OVERRIDES, keyPrefix: this.#keyPrefix };
-      const connection = outside(() => owner.node.duplicate(options));
+      const connection = detached(() => owner.node.duplicate(options));
       link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout, (job) => this.#add(job));
       this.#links.set(owner.address, link);
     }

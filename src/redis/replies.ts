@@ -37,7 +37,7 @@ export type Placed =
        * Is the holder told that somebody waits (1), and may it have nobody inside (2)? 0 for kinds
        * that tell nobody.
        */
-      readonly told: ToldDigit;
+      readonly flag: HolderFlag;
       /** What tells this holder from the next one, where wake-ups are public. */
       readonly holder?: string;
       /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
@@ -57,7 +57,7 @@ export type YieldAnswer = Placed | ReleaseAnswer;
  * What a lock's value says of its holder: 0: it is not told when somebody waits; 1: it is; 2: it
  * is, and may have nobody inside.
  */
-export type ToldDigit = 0 | 1 | 2;
+export type HolderFlag = 0 | 1 | 2;
 
 /** Of a renewal: `ttl` ms are left now, Infinity when the key has no TTL; 0 unless renewed. */
 export interface RenewAnswer {
@@ -94,8 +94,8 @@ export function decodeAttempt(reply: unknown, lease: number, told: unknown): Att
       const position = placeOf(from.number());
       const last = from.next();
       // Kinds whose wake-ups are public name the holder, and tell nobody.
-      if (typeof last === "string") return { is: "held", at, ttl, position, told: 0, holder: last };
-      return { is: "held", at, ttl, position, told: last === 1 || last === 2 ? last : 0 };
+      if (typeof last === "string") return { is: "held", at, ttl, position, flag: 0, holder: last };
+      return { is: "held", at, ttl, position, flag: last === 1 || last === 2 ? last : 0 };
     }
     case codes.GONE:
       return { is: "gone", at };

@@ -4,13 +4,13 @@ import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { slotOf } from "../util/slots.ts";
 import {
   type Call,
+  type Callback,
   type CallClass,
   type CallOwner,
   callClassOf,
   type Decode,
   PlainCall,
   plain,
-  type Told,
 } from "./call.ts";
 import type { Commands } from "./commands.ts";
 import { type Watch, watch } from "./connection-events.ts";
@@ -109,12 +109,12 @@ export class ScriptRunner implements Commands, CallOwner {
     keys: ScriptKeys,
     args: readonly RedisArgument[],
     decode: Decode<Answer>,
-    told: Told<Answer>,
+    callback: Callback<Answer>,
     timeout = this.replyTimeout,
     Class = this.#Call,
   ): void {
     if (this.isCluster && !script.isForeign) script = sharded(script);
-    const call = new Class(this, script, keys, args, decode, told, Math.min(timeout, this.replyTimeout));
+    const call = new Class(this, script, keys, args, decode, callback, Math.min(timeout, this.replyTimeout));
     call.isWritten = this.#redis.status === "ready";
     if (script.isWhole || (isEnding && this.#isNew(script))) call.name = "eval";
     this.#sent.add(call);
@@ -203,7 +203,7 @@ export class ScriptRunner implements Commands, CallOwner {
     // With one that nothing else is awaited beside, no other reply has come, unless that was counted before.
     if (this.#sent.size > 0 || this.writes.expected > 0) this.writes.replied();
     if (!this.isCluster) this.#known.add(call.script.sha);
-    const { decode, told } = call;
+    const { decode, callback: told } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
       // By its length first: of every lock that is taken the answer is a text.
@@ -226,7 +226,7 @@ export class ScriptRunner implements Commands, CallOwner {
       return;
     }
     if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);
-    if (this.#sent.delete(call)) call.told.failed(this.troubles.explained(error));
+    if (this.#sent.delete(call)) call.callback.failed(this.troubles.explained(error));
   }
 
   /** The server that has this key said that its time was so many µs. */

@@ -1,5 +1,5 @@
 import type { ClusterLike, NodeLike, RedisLike, SubscriberLike } from "../api/redis.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import { setImmediate } from "../util/real-timers.ts";
 
 /**
@@ -29,7 +29,7 @@ export function openSubscriber(
   redis: RedisLike,
   retryStrategy: (times: number) => number | null,
 ): SubscriberLike {
-  const connection = outside(() => redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
+  const connection = detached(() => redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
   if (!isConnection(connection))
     throw new TypeError("duplicate() of the ioredis connection made no connection");
   neverKeepAlive(connection);
@@ -89,7 +89,7 @@ export const isOwn = (redis: object): boolean => own.has(redis);
 /** A connection of our own to the same place. */
 export function duplicate<T extends RedisLike | ClusterLike>(redis: T): T {
   const options = { lazyConnect: false, enableOfflineQueue: true };
-  const copy = outside(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
+  const copy = detached(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
   own.add(copy);
   // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
   copy.on("error", () => {});

@@ -1,6 +1,6 @@
 import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
-import { outside } from "../util/outside.ts";
+import { detached } from "../util/detached.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Call } from "./call.ts";
@@ -49,7 +49,7 @@ export class Unanswered {
     this.isSwept = true;
     all.add(this);
     // Set again it takes the context of this call, as it did when it was made.
-    outside(() => {
+    detached(() => {
       if (this.#sweeper) this.#sweeper.refresh();
       // Behind the replies that came while this process stood still: they are not late, we are.
       else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
@@ -61,7 +61,7 @@ export class Unanswered {
       if (!isLost(call)) continue;
       this.calls.delete(call);
       const error = why(call);
-      queueMicrotask(() => call.told.failed(error));
+      queueMicrotask(() => call.callback.failed(error));
     }
   }
 

@@ -40,7 +40,7 @@ export function cork(stream: Writable): void {
  * before: what messages and replies of one turn lead to is one write. For what no caller of this
  * process waits for.
  */
-export function together(send: () => void): void {
+export function sendAtTurnEnd(send: () => void): void {
   isPatient = true;
   try {
     send();

@@ -10,7 +10,7 @@ interface Printed {
  * Has `console.log` show an object by its name and what `toJSON()` gives. Private fields are not
  * shown otherwise, so that it would be an empty object.
  */
-export function printAs(kind: { readonly prototype: Printed }, name: string): void {
+export function inspectAs(kind: { readonly prototype: Printed }, name: string): void {
   Object.defineProperty(kind.prototype, inspect.custom, {
     configurable: true,
     value(this: Printed, _depth: number, options: InspectOptionsStylized): string {

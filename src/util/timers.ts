@@ -1,5 +1,5 @@
 import { clocks } from "./clock.ts";
-import { outside } from "./outside.ts";
+import { detached } from "./detached.ts";
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "./real-timers.ts";
 
 /** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
@@ -86,7 +86,7 @@ export class Timers {
     this.#disarm();
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - clocks.mono.now())), TIMER_MAX);
-    this.#timer = outside(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
+    this.#timer = detached(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
   }
 
   #disarm(): void {

@@ -55,7 +55,7 @@ describe.each([
     expect(calls.commands.keys.name(key ?? "")).toBe(calls.name);
     const named = { id: waiter.id, name: waiter.name, label: "" };
     const [renewed] = await calls.semaphore.renew(
-      [{ ...named, ttl: 9_000, record: null, told: null }],
+      [{ ...named, ttl: 9_000, record: null, flag: null }],
       1_000,
     );
     expect(renewed).toMatchObject({ is: "renewed", ttl: 9_000 });

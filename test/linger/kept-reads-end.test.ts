@@ -136,6 +136,6 @@ it("nothing stays of the readers of a lock that only writers want, while other r
   const { write } = near.locks.readWriteLock(name);
   await write.withLock(() => {});
   const manager = left.mock.contexts[0] as LockManager;
-  const names = [...manager.queues()].map((lock) => lock.name);
+  const names = [...manager.localLocks()].map((lock) => lock.name);
   expect(names).toEqual([stage.lock.name]);
 });

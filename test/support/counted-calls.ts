@@ -1,9 +1,9 @@
 import type { ClusterLike, RedisLike } from "../../src/api/redis.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
-import type { Ask } from "../../src/engine/lock-kind.ts";
+import type { AttemptOptions } from "../../src/engine/lock-kind.ts";
 import { CountedKind } from "../../src/kinds/counted.ts";
 import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
-import type { Told } from "../../src/redis/call.ts";
+import type { Callback } from "../../src/redis/call.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/replies.ts";
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
 
@@ -71,7 +71,7 @@ export class CountedCalls {
     return kind ? this.readWrite.plain[kind] : this.semaphore;
   }
 
-  #ask({ id }: Hold, asked: Asked, counted: boolean): Ask {
+  #ask({ id }: Hold, asked: Asked, counted: boolean): AttemptOptions {
     const { mode = "queue", units = 1, upTo = units, permits = 5, passes = 0 } = asked;
     const terms = { lease: 30_000, watchdog: true, maxHold: 30_000, linger: 0 };
     return {
@@ -82,13 +82,13 @@ export class CountedCalls {
       entryTtl: 4_500,
       passes,
       after: null,
-      told: 0,
+      flag: 0,
       nonce: null,
       channel: { name: id.slice(0, -22), isHeard: counted, counted },
     };
   }
 
-  #told<Answer>(send: (told: Told<Answer>) => void): Promise<Answer> {
+  #told<Answer>(send: (callback: Callback<Answer>) => void): Promise<Answer> {
     return new Promise((answered, failed) => send({ answered, failed }));
   }
 }

@@ -66,7 +66,7 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
 };
 /** The other files with several classes. */
 const SEVERAL_CLASSES: string[] = [
-  "src/engine/holder-queries.ts: HolderQueries, Recall",
+  "src/engine/holder-queries.ts: HolderQueries, RecallRequest",
   "src/engine/idle-tenures.ts: Keeping, IdleTenures",
   "src/engine/linger-policy.ts: Memory, LingerPolicy",
   "src/kinds/handoff.ts: HandoffKeys, HandoffLock",

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Terms } from "../../src/engine/lease/terms.ts";
 import { Line, type LineHome, lastTryOf } from "../../src/engine/line.ts";
-import type { Link } from "../../src/engine/lock-kind.ts";
-import { type Entrance, Waiter } from "../../src/engine/waiter.ts";
+import type { BatchedTry } from "../../src/engine/lock-kind.ts";
+import { type AcquireRequest, Waiter } from "../../src/engine/waiter.ts";
 import { clocks } from "../../src/util/clock.ts";
 import { Timers } from "../../src/util/timers.ts";
 
 // The line of callers by itself: on a clock that the test puts on, with a client that notes what it is told.
 
 const terms: Terms = { lease: 30_000, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
-const link = (wait: number): Link => ({ before: null, hold: null, mayBeIdle: false, wait });
+const batchedTry = (wait: number): BatchedTry => ({ dependsOn: null, hold: null, mayBeIdle: false, wait });
 
 /** A client that notes what it is told. */
 class NotingHome implements LineHome {
@@ -65,12 +65,12 @@ afterEach(() => {
 });
 
 /** A call that waits for so many ms, with what has become of it in `outcome`. */
-function caller(wait: number, of: Partial<Entrance> = {}): Waiter {
-  const entrance = { terms, wait, signal: undefined, ...of };
+function caller(wait: number, of: Partial<AcquireRequest> = {}): Waiter {
+  const request = { terms, wait, signal: undefined, ...of };
   const settle = (value: unknown): void => {
     if (value instanceof Promise) value.catch(() => {});
   };
-  return new Waiter({ call: ++calls, kind: "lock" }, entrance, 16, () => {}, settle);
+  return new Waiter({ call: ++calls, kind: "lock" }, request, 16, () => {}, settle);
 }
 
 /** Callers that come one after the other, with these waits. */
@@ -173,12 +173,12 @@ describe("what a line counts", () => {
   it("counts the callers that would wait, those without an answer, and all that wait in the client", () => {
     const [first] = come(true, 0, 100) as [Waiter];
     come(false, 100);
-    expect([line.patient, line.unanswered, home.waiting]).toEqual([2, 2, 3]);
+    expect([line.waiting, line.unanswered, home.waiting]).toEqual([2, 2, 3]);
     expect(home.asking.has(line)).toBe(true);
     line.remove(first);
-    expect([line.patient, line.unanswered, home.waiting]).toEqual([2, 1, 2]);
+    expect([line.waiting, line.unanswered, home.waiting]).toEqual([2, 1, 2]);
     for (const one of [...line]) line.remove(one);
-    expect([line.patient, line.unanswered, home.waiting]).toEqual([0, 0, 0]);
+    expect([line.waiting, line.unanswered, home.waiting]).toEqual([0, 0, 0]);
     expect(home.asking.has(line)).toBe(false);
   });
 
@@ -186,7 +186,7 @@ describe("what a line counts", () => {
     const [first] = come(true, 100, 100) as [Waiter];
     line.remove(first);
     line.remove(first);
-    expect([line.patient, line.unanswered, home.waiting]).toEqual([1, 1, 1]);
+    expect([line.waiting, line.unanswered, home.waiting]).toEqual([1, 1, 1]);
   });
 
   it("is known to the client from the first without an answer to the last", () => {
@@ -235,7 +235,7 @@ describe("a caller that comes", () => {
   });
 
   it("has the time of its multi-lock, where it is a part of one", () => {
-    line.add(caller(0, { link: link(2_000) }), true);
+    line.add(caller(0, { batchedTry: batchedTry(2_000) }), true);
     expect(line.first?.at).toBe(time + 2_000);
   });
 
@@ -356,8 +356,8 @@ describe("callers that are refused", () => {
   it("are only hasty by the time at which they will be asked for again", () => {
     come(true, 100);
     come(false, 10);
-    expect(line.isHasty(time + 99)).toBe(false);
-    expect(line.isHasty(time + 100)).toBe(true);
+    expect(line.hasDeadlineBefore(time + 99)).toBe(false);
+    expect(line.hasDeadlineBefore(time + 100)).toBe(true);
   });
 });
 
@@ -422,7 +422,7 @@ describe("one that is put back", () => {
     line.remove(first);
     time += 30;
     line.putBack(first, true);
-    expect([line.unanswered, home.timers.next - time, line.patient, home.waiting]).toEqual([0, 70, 1, 1]);
+    expect([line.unanswered, home.timers.next - time, line.waiting, home.waiting]).toEqual([0, 70, 1, 1]);
     time += 70;
     home.timers.look();
     expect(late).toEqual([1]);
@@ -466,9 +466,9 @@ describe("one whose time is up, and of which Redis has said nothing", () => {
   it("would not wait any more, where it only asked", () => {
     const asking = caller(0);
     line.joinQuestion(asking);
-    expect(line.patient).toBe(1);
+    expect(line.waiting).toBe(1);
     line.asksLast(asking);
-    expect([asking.isAsking, asking.wait, line.patient]).toEqual([false, 0, 0]);
+    expect([asking.isAsking, asking.wait, line.waiting]).toEqual([false, 0, 0]);
   });
 
   it("keeps its wait, where it waited", () => {
@@ -482,9 +482,9 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
   it("get half a second for the subscription", () => {
     const [first, second] = come(true, 0, 100) as [Waiter, Waiter];
     time += 3;
-    line.metHolder(true, false, false);
+    line.onHeld(true, false, false);
     expect([first.isAsking, first.wait, second.isAsking, second.wait]).toEqual([true, 503, false, 100]);
-    expect(line.patient).toBe(2);
+    expect(line.waiting).toBe(2);
     line.tellBusy();
     expect(home.told).toEqual(["2 waits for shop"]);
     expect(order()).toEqual([1, 2]);
@@ -492,26 +492,26 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
 
   it("get 50 ms where the question comes next", () => {
     const [first] = come(true, 0) as [Waiter];
-    line.metHolder(true, false, true);
+    line.onHeld(true, false, true);
     expect(first.wait).toBe(50);
   });
 
   it("get no time as parts of a multi-lock, whose call is told that the holder may be idle", () => {
-    const part = link(2_000);
-    const waiter = caller(0, { link: part });
+    const part = batchedTry(2_000);
+    const waiter = caller(0, { batchedTry: part });
     line.add(waiter, true);
-    line.metHolder(true, false, true);
-    expect([part.mayBeIdle, waiter.isAsking, waiter.wait, line.patient]).toEqual([true, false, 0, 0]);
+    line.onHeld(true, false, true);
+    expect([part.mayBeIdle, waiter.isAsking, waiter.wait, line.waiting]).toEqual([true, false, 0, 0]);
   });
 
   it("have 50 ms from the time on when it was asked, up to the first that waits", () => {
     const [first] = come(true, 0) as [Waiter];
-    line.metHolder(true, false, false);
+    line.onHeld(true, false, false);
     line.tellBusy();
     come(false, 400);
     line.joinQuestion(caller(0));
     time += 200;
-    line.metHolder(true, true, true);
+    line.onHeld(true, true, true);
     expect([first.deadline, home.timers.next]).toEqual([time + 50, time - 150]);
     expect(first.at).toBe(time + 50);
   });
@@ -533,7 +533,7 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     line.joinQuestion(caller(0));
     come(false, 100);
     line.joinQuestion(caller(0));
-    line.metHolder(false, true, true);
+    line.onHeld(false, true, true);
     expect(order()).toEqual([3, 4]);
     line.stopAsking();
     expect(order()).toEqual([3, 4]);

@@ -28,7 +28,7 @@ function holdWith(left: number, of: Partial<Hold> = {}): Hold {
     ttl: left,
     mayLiveUntil: MONO + left,
     seen: { mono: MONO - 10, wall: WALL - 10 },
-    told: 1,
+    flag: 1,
     token: 100,
     mayPass: 16,
     ownedAt: MONO - 10,
@@ -180,7 +180,7 @@ function exclusive({
   };
   const place: Place = {
     kind: { hasStays },
-    services: { window: WINDOW, inbox: { hears: (name) => isHeard && name === "shop" } },
+    context: { window: WINDOW, inbox: { hears: (name) => isHeard && name === "shop" } },
   };
   return [possession, { terms, passes }, place, MONO] as const;
 }
@@ -223,24 +223,24 @@ describe("the next caller of this process, at a lock that one has at a time", ()
     hold: { mayPass: 0 },
   });
   row("asks, where this process was not told of waiters and would hear of them", "ask", {
-    hold: { told: 0, turns: 16 },
+    hold: { flag: 0, turns: 16 },
   });
   row("does not have it, where this process was not told of waiters and would not hear of them", "no", {
-    hold: { told: 0, turns: 16 },
+    hold: { flag: 0, turns: 16 },
     isHeard: false,
   });
   row("does not have it, where this process was not told, and somebody wants it", "no", {
-    hold: { told: 0, turns: 16, wantedAt: MONO - 1 },
+    hold: { flag: 0, turns: 16, wantedAt: MONO - 1 },
   });
   row("does not have it past the passes, where this process was told, and somebody wants it", "no", {
-    hold: { told: 1, turns: 16, wantedAt: MONO - 1 },
+    hold: { flag: 1, turns: 16, wantedAt: MONO - 1 },
   });
   row("does not have it, where this process was not told, and passing is off", "no", {
-    hold: { told: 0, turns: 16 },
+    hold: { flag: 0, turns: 16 },
     passes: 0,
   });
   row("does not have it past the passes, of a kind that says nothing of waiters", "no", {
-    hold: { told: 0, turns: 16 },
+    hold: { flag: 0, turns: 16 },
     hasStays: false,
   });
   row("is counted, of a kind that says nothing of waiters, whatever it was told", "no", {
@@ -248,7 +248,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
     hasStays: false,
   });
   row("does not ask, where this process was not told and the hold lives for too long", "no", {
-    hold: { told: 0, turns: 16, mayLiveUntil: MONO + 3_001 },
+    hold: { flag: 0, turns: 16, mayLiveUntil: MONO + 3_001 },
     terms: explicit(2_000),
   });
   row("does not have it, where the hold lives for too long", "no", {
@@ -288,7 +288,7 @@ describe("the next caller, when its renewal is answered", () => {
     hold: { passes: 16, wantedAt: MONO - 99, turns: 99 },
   });
   row("does not have it without a token", false, { hold: { passes: 16 } });
-  row("has it, where nobody wants it", true, { hold: { told: 0, turns: 99 } });
+  row("has it, where nobody wants it", true, { hold: { flag: 0, turns: 99 } });
   row("has it within the passes, where somebody wants it", true, { hold: { wantedAt: MONO - 1 } });
   row("does not have it past the passes that it would wait for, where somebody wants it", false, {
     hold: { wantedAt: MONO - 1, turns: 3 },
@@ -332,13 +332,13 @@ describe("a reader of this process, at a hold that readers share", () => {
   );
   row("asks, where what is left is short for it", "ask", openness({}, {}, 1_000));
   const old = { asked: { mono: MONO - 25, wall: WALL } };
-  row("asks 25 ms after Redis has said that nobody waits", "ask", openness(old, { told: 0 }));
+  row("asks 25 ms after Redis has said that nobody waits", "ask", openness(old, { flag: 0 }));
   row(
     "asks 25 ms after that by the wall clock",
     "ask",
-    openness({ asked: { mono: MONO, wall: WALL - 25 } }, { told: 0 }),
+    openness({ asked: { mono: MONO, wall: WALL - 25 } }, { flag: 0 }),
   );
-  row("comes in before that, where no writer would say so", "now", openness({}, { told: 0 }));
+  row("comes in before that, where no writer would say so", "now", openness({}, { flag: 0 }));
   row(
     "comes in later, where a writer would say so",
     "now",
@@ -353,7 +353,7 @@ describe("a reader of this process, at a hold that readers share", () => {
   row("comes into one that is kept, where it may linger", "now", openness({ isIdle: true }), lingering);
 
   it("is served by a question's answer only as far as the hold suits it", () => {
-    const suits = (left: number, terms: Terms) => shared.suits(holdWith(left), terms, WINDOW, MONO, WALL);
+    const suits = (left: number, terms: Terms) => shared.leaseFits(holdWith(left), terms, WINDOW, MONO, WALL);
     expect(suits(3_000, renewed)).toBe("enough");
     expect(suits(1_000, renewed)).toBe("short");
     expect(suits(3_001, explicit(2_000))).toBe("no");

@@ -1,5 +1,5 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, FRESH, GRANT_WINDOW } from "../../defaults.ts";
-import type { ToldDigit } from "../../redis/replies.ts";
+import type { HolderFlag } from "../../redis/replies.ts";
 import { clocks, type Instant, NEVER } from "../../util/clock.ts";
 
 /**
@@ -67,7 +67,7 @@ export class Hold {
    * What the lock's value says of this process, as Redis has said: 1, 2: a message tells when
    * somebody begins to wait.
    */
-  told: ToldDigit = 0;
+  flag: HolderFlag = 0;
   /** It was acquired for the window only, because it may stay with this process when it is unlocked. */
   lingers = false;
   /**
@@ -148,7 +148,7 @@ export class Hold {
    * later than received + TTL. `sent`: when the command was sent that this answers; null: it is a
    * message. `told`: what the lock's value says since then.
    */
-  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, told: ToldDigit = 0): void {
+  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, flag: HolderFlag = 0): void {
     if (sent) {
       this.asked = sent;
       this.#server = at;
@@ -170,7 +170,7 @@ export class Hold {
       mono: Math.min(asked.mono + early, mono),
       wall: Math.min(asked.wall + early, wall),
     };
-    this.told = told;
+    this.flag = flag;
     if (waits) this.recall(mono);
   }
 
@@ -202,12 +202,12 @@ export class Hold {
    * queued the hold again, and it may have been granted again. So what is answered after the
    * deadline may be about that grant, and does not count. `told`: what it asked for; null: nothing.
    */
-  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, told: ToldDigit | null = null): boolean {
+  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, flag: HolderFlag | null = null): boolean {
     if (this.left(read) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
-    if (isTold) this.told = told || this.told || 1;
+    if (isTold) this.flag = flag || this.flag || 1;
     if (waits) this.recall(clocks.mono.now());
     return true;
   }

@@ -1,4 +1,4 @@
-import type { RenewAnswer, ToldDigit } from "../../redis/replies.ts";
+import type { HolderFlag, RenewAnswer } from "../../redis/replies.ts";
 
 /** Raises the TTL of holds of one lock kind: several in one call, an answer for each, in order. */
 export interface Renewer {
@@ -23,5 +23,5 @@ export interface Renewal {
   readonly label: string;
   readonly ttl: number;
   readonly record: object | null;
-  readonly told: ToldDigit | null;
+  readonly flag: HolderFlag | null;
 }

@@ -5,7 +5,7 @@ import { type LossReason, nounOf } from "../../api/wording.ts";
 import { FIRST_REPLY, LEASE_MIN } from "../../defaults.ts";
 import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
-import { outside } from "../../util/outside.ts";
+import { detached } from "../../util/detached.ts";
 import type { Timers } from "../../util/timers.ts";
 import { expiryOf } from "./expiry.ts";
 import type { Hold } from "./hold.ts";
@@ -35,7 +35,7 @@ export interface LeaseOwner {
   readonly writer?: SharedLease | null;
   /** Of a writer: one more lease, of a reader in its time, which may outlive that. */
   readInside?(writer: SharedLease, terms: Terms): SharedLease;
-  readonly services: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
+  readonly context: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
 /** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
@@ -280,7 +280,7 @@ export class SharedLease implements Caller, Departure {
     this.hold.asks(ttl);
     const { id, label, record } = this.hold;
     const answers = await this.owner.kind
-      .renew([{ name: this.name, id, label, ttl, record, told: null }], timeout)
+      .renew([{ name: this.name, id, label, ttl, record, flag: null }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
       });
@@ -308,7 +308,7 @@ export class SharedLease implements Caller, Departure {
   }
 
   #abort(): void {
-    if (this.#controller) outside(() => this.#controller?.abort(this.loss));
+    if (this.#controller) detached(() => this.#controller?.abort(this.loss));
   }
 }
 

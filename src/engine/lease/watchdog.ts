@@ -4,7 +4,7 @@ import { type Events, ofHolder } from "../../api/events.ts";
 import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../../defaults.ts";
 import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
-import { outside } from "../../util/outside.ts";
+import { detached } from "../../util/detached.ts";
 import { clearImmediate, setImmediate } from "../../util/real-timers.ts";
 import { CallTimer, Timers } from "../../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
@@ -93,7 +93,7 @@ export class Watchdog {
     let leases = 0;
     for (const { hold, terms } of this.leases)
       if (late > Math.min(terms.lease, hold.ttl) / RENEWALS_PER_LEASE) leases++;
-    if (leases > 0) outside(() => stalled.publish({ client: this.#events.client, late, leases }));
+    if (leases > 0) detached(() => stalled.publish({ client: this.#events.client, late, leases }));
   }
 
   #renew(list: readonly SharedLease[], at: number): void {
@@ -151,7 +151,7 @@ export class Watchdog {
     const sent = now();
     const holds = batch.map(({ name, hold, terms }) => {
       hold.asks(terms.lease);
-      return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, told: null };
+      return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, flag: null };
     });
     let answers: RenewAnswer[];
     try {
@@ -177,7 +177,7 @@ export class Watchdog {
     const { client } = this.#events;
     if (!POINTS.renew.hasSubscribers || !this.leases.has(lease)) return;
     const told = { client, ...ofHolder(lease), remaining: lease.left(), error };
-    outside(() => POINTS.renew.publish(told));
+    detached(() => POINTS.renew.publish(told));
   }
 
   #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {

@@ -3,7 +3,7 @@
 // lost, or while they wait.
 import { PASS_TIME } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import { type Comer, fits, isTooLong, leftOf, type Next } from "./fits.ts";
+import { type Applicant, fits, isTooLong, leftOf, type Next } from "./fits.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {
@@ -21,7 +21,7 @@ export interface Place {
     /** Does Redis say of locks of this kind whether somebody waits? */
     readonly hasStays: boolean;
   };
-  readonly services: {
+  readonly context: {
     /** The grant window in ms. */
     readonly window: number;
     /** Could a message tell this process that somebody waits? */
@@ -30,9 +30,9 @@ export interface Place {
 }
 
 /** May the next caller have it? Asked wherever a caller comes into a lock that is ours. */
-export function next(mine: Possession, comer: Comer, place: Place, mono: number, wall: number): Next {
+export function next(mine: Possession, comer: Applicant, place: Place, mono: number, wall: number): Next {
   const { hold, state } = mine;
-  const { window, inbox } = place.services;
+  const { window, inbox } = place.context;
   const { hasStays } = place.kind;
   const { terms } = comer;
   const left = leftOf(hold, mono, wall);
@@ -44,7 +44,7 @@ export function next(mine: Possession, comer: Comer, place: Place, mono: number,
   const passes = Math.min(hold.mayPass, comer.passes);
   if (!isWithinLimit(mine, passes, hasStays, mono)) {
     // Nobody is known to want it, only because nobody was told to say so.
-    const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.told === 0;
+    const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.flag === 0;
     if (!isUntold || !inbox.hears(hold.name)) return "no";
     return isTooLong(hold, terms, window, mono) ? "no" : "ask";
   }
@@ -60,7 +60,7 @@ export function next(mine: Possession, comer: Comer, place: Place, mono: number,
  * May it still, when the renewal was answered in time? What it did not bring, another one would not
  * bring either.
  */
-export function isStillNext(mine: Possession, comer: Comer, place: Place, mono: number): boolean {
+export function isStillNext(mine: Possession, comer: Applicant, place: Place, mono: number): boolean {
   const { hold } = mine;
   const { hasStays } = place.kind;
   if (!hasStays) return true;
@@ -80,7 +80,7 @@ function isWithinLimit(
   mono: number,
 ): boolean {
   const isEndless = passes > 0 || state === "idle";
-  if (hasStays && hold.told > 0 && hold.wantedAt === null && isEndless) return true;
+  if (hasStays && hold.flag > 0 && hold.wantedAt === null && isEndless) return true;
   return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;
 }
 

@@ -5,7 +5,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
 
 /** How a caller comes to a hold that its process has. */
-export interface Comer {
+export interface Applicant {
   readonly terms: Terms;
   /** How often the lock may have been passed on before this caller gets it, while others wait. */
   readonly passes: number;

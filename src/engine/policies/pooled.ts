@@ -5,7 +5,7 @@ import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
 import type { Run } from "../lock-kind.ts";
-import { type Comer, fits, isTooLong, leftOf } from "./fits.ts";
+import { type Applicant, fits, isTooLong, leftOf } from "./fits.ts";
 
 /** What is known of permits that this process has. */
 export interface Pool {
@@ -43,7 +43,7 @@ export function serves(
  */
 export function passes(
   mine: Pool,
-  { terms, passes }: Comer,
+  { terms, passes }: Applicant,
   window: number,
   mono: number,
   wall: number,

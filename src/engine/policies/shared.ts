@@ -31,7 +31,7 @@ export const isJoinable = ({ isClosed, isJoining }: Openness): boolean => !isClo
 export function isOpen(mine: Openness, mono: number, wall: number): boolean {
   const { asked, hold } = mine;
   // A writer would say so, too. RACE: that may be lost, so it is longer, and not without end.
-  const span = hold.told > 0 ? FRESH : SHARE_TIME;
+  const span = hold.flag > 0 ? FRESH : SHARE_TIME;
   return isJoinable(mine) && mono < asked.mono + span && wall < asked.wall + span;
 }
 
@@ -40,7 +40,7 @@ export function isOpen(mine: Openness, mono: number, wall: number): boolean {
  * because if this process died, writers would wait for the longest lease of any caller that was
  * inside.
  */
-export function suits(
+export function leaseFits(
   hold: Hold,
   terms: Terms,
   window: number,
@@ -55,7 +55,7 @@ export function suits(
 /** May this reader come in? */
 export function next(mine: Openness, terms: Terms, window: number, mono: number, wall: number): Next {
   if (!isJoinable(mine)) return "no";
-  const how = suits(mine.hold, terms, window, mono, wall);
+  const how = leaseFits(mine.hold, terms, window, mono, wall);
   if (how === "no") return "no";
   // Kept, and wanted by another object of the same lock, which does without lingering.
   const isForeign = mine.isIdle && terms.linger === 0;

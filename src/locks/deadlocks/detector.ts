@@ -27,7 +27,7 @@ export interface ScopedWait {
 }
 
 /** What the detector works with. */
-interface Services {
+interface Context {
   readonly clientId: string;
   readonly timers: Timers;
   readonly events: Events;
@@ -90,7 +90,7 @@ class Watched {
  */
 export class Detector {
   readonly #commands: Commands;
-  readonly #services: Services;
+  readonly #context: Context;
   readonly #look: Look;
   readonly #rejects: boolean;
   readonly #watched = new Set<Watched>();
@@ -99,9 +99,9 @@ export class Detector {
   #isOff = false;
   #lastWarning = Number.NEGATIVE_INFINITY;
 
-  constructor(commands: Commands, services: Services, look: Look, rejects: boolean) {
+  constructor(commands: Commands, context: Context, look: Look, rejects: boolean) {
     this.#commands = commands;
-    this.#services = services;
+    this.#context = context;
     this.#look = look;
     this.#rejects = rejects;
   }
@@ -109,7 +109,7 @@ export class Detector {
   /** To be called when a caller begins to wait. Returns what it calls at its end. */
   watch(wait: ScopedWait): () => void {
     if (this.#isOff || !wait.locks.some(({ kind }) => isNoted(kind.protocol))) return () => {};
-    const one = new Watched(`${this.#services.clientId}/${++this.#made}`, wait);
+    const one = new Watched(`${this.#context.clientId}/${++this.#made}`, wait);
     this.#watched.add(one);
     this.#ringAt(one.due);
     return () => {
@@ -121,7 +121,7 @@ export class Detector {
   }
 
   #ringAt(at: number): void {
-    if (this.#timer.index < 0 || at < this.#timer.at) this.#services.timers.set(this.#timer, at);
+    if (this.#timer.index < 0 || at < this.#timer.at) this.#context.timers.set(this.#timer, at);
   }
 
   #ring(): void {
@@ -199,7 +199,7 @@ export class Detector {
     const { rejected, name } = circle;
     // Another caller of the circle leaves it.
     if (rejected !== null && rejected !== one.id) return;
-    const { events } = this.#services;
+    const { events } = this.#context;
     const { kind, leave } = one.wait;
     const waited = clocks.mono.now() - one.since;
     const isRejected = rejected !== null;
@@ -222,11 +222,11 @@ export class Detector {
 export function detectorOf(
   option: "reject" | "warn" | "off",
   commands: Commands,
-  services: Services,
+  context: Context,
   inspections: () => Inspections,
 ): Detector | null {
   if (option === "off") return null;
-  return new Detector(commands, services, seeing(inspections), option === "reject");
+  return new Detector(commands, context, seeing(inspections), option === "reject");
 }
 
 function decodeFound(reply: unknown): { readonly at: number; readonly notes: readonly Note[] } {

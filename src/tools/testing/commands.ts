@@ -1,6 +1,6 @@
 import { redissonLua } from "../../kinds/redisson-lua.generated.ts";
 import { spinLua } from "../../kinds/spin-lua.generated.ts";
-import { type Decode, plain, type Told } from "../../redis/call.ts";
+import { type Callback, type Decode, plain } from "../../redis/call.ts";
 import { connectionLua } from "../../redis/client-lua.generated.ts";
 import type { Commands } from "../../redis/commands.ts";
 import { Keys } from "../../redis/keys.ts";
@@ -88,14 +88,16 @@ export class MemoryCommands implements Commands {
     keys: ScriptKeys,
     argv: readonly (string | number | Buffer)[],
     decode: Decode<Answer>,
-    told: Told<Answer>,
+    callback: Callback<Answer>,
   ): void {
     this.#memory.soon(() => {
       try {
         const words = argv.map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
-        told.answered(decode(wired(this.#run(script, keys.names, words)), { script, keys, argv, epoch: 0 }));
+        callback.answered(
+          decode(wired(this.#run(script, keys.names, words)), { script, keys, argv, epoch: 0 }),
+        );
       } catch (error) {
-        told.failed(error);
+        callback.failed(error);
       }
     });
   }

@@ -1,6 +1,6 @@
 import { codes } from "../../redis/codes.generated.ts";
 import { clocks } from "../../util/clock.ts";
-import { outside } from "../../util/outside.ts";
+import { detached } from "../../util/detached.ts";
 import { setImmediate } from "../../util/real-timers.ts";
 
 /** What a key holds, until a time of the server in µs. */
@@ -192,7 +192,7 @@ export class Memory {
   /** In no caller's context, as what a connection reads. */
   soon(work: () => void): void {
     this.underWay++;
-    outside(() =>
+    detached(() =>
       setImmediate(() => {
         this.underWay--;
         work();

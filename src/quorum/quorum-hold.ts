@@ -2,13 +2,13 @@ import type { QuorumKeys } from "../redis/keys.ts";
 import { type ReleaseAnswer, type RenewAnswer, UNTOLD } from "../redis/replies.ts";
 import { isLive, type NodeState } from "./node.ts";
 import type { NodeHold, Vote } from "./node-commands.ts";
+import { NodeVote } from "./node-vote.ts";
 import type { Quorum } from "./quorum.ts";
-import { Standing } from "./standing.ts";
 import type { Granted } from "./votes.ts";
 
 /** What one node has said about a hold. */
 interface Word<A> {
-  readonly standing: Standing;
+  readonly nodeVote: NodeVote;
   readonly answer: A;
 }
 
@@ -34,10 +34,10 @@ interface Word<A> {
  * RACE: A has the lock by all three. Node 1 forgets it, and any time later node 2. If node 1 had
  * not taken the hold again meanwhile, A would be left with node 3, and B could have the other two.
  */
-export class Footprint implements NodeHold {
+export class QuorumHold implements NodeHold {
   readonly keys: QuorumKeys;
   /** In the order of the nodes. */
-  readonly standings: readonly Standing[];
+  readonly nodeVotes: readonly NodeVote[];
   /** Does its end wake waiters? See `QuorumKind.attempt`. */
   wakes = true;
   #isLate: ((vote: Granted) => boolean) | null = null;
@@ -49,7 +49,7 @@ export class Footprint implements NodeHold {
     readonly id: string,
   ) {
     this.keys = quorum.keys.ofQuorum(name);
-    this.standings = quorum.nodes.map((node) => new Standing(node));
+    this.nodeVotes = quorum.nodes.map((node) => new NodeVote(node));
   }
 
   // ---- commands to all nodes
@@ -59,23 +59,23 @@ export class Footprint implements NodeHold {
    * hangs is asked too where those that count are no majority without it. `isVote`: young nodes are
    * not asked.
    */
-  ask<A>(send: (standing: Standing, state: NodeState) => Promise<A>, isVote = false): Promise<A>[] {
-    const states = this.standings.map(({ node }) => node.state);
+  ask<A>(send: (nodeVote: NodeVote, state: NodeState) => Promise<A>, isVote = false): Promise<A>[] {
+    const states = this.nodeVotes.map(({ node }) => node.state);
     const lives = states.map((state) => isLive(state, isVote));
-    const helpful = this.standings.filter(({ is }, i) => lives[i] && is === "counts").length;
-    return this.standings.map((standing, i) => {
+    const helpful = this.nodeVotes.filter(({ is }, i) => lives[i] && is === "counts").length;
+    return this.nodeVotes.map((nodeVote, i) => {
       const state = states[i] ?? "away";
       const isNeeded = state === "silent" && helpful < this.quorum.majority;
-      if (lives[i] || isNeeded) return send(standing, state);
-      return Promise.reject(standing.node.refusal(state, this.keys));
+      if (lives[i] || isNeeded) return send(nodeVote, state);
+      return Promise.reject(nodeVote.node.refusal(state, this.keys));
     });
   }
 
   /** A node is asked to take the hold. */
-  take(standing: Standing, asked: Promise<Vote>): Promise<Vote> {
-    return standing.take(asked, () => {
+  take(nodeVote: NodeVote, asked: Promise<Vote>): Promise<Vote> {
+    return nodeVote.take(asked, () => {
       if (!this.#isLate) return;
-      this.#judge(standing);
+      this.#judge(nodeVote);
       this.heard();
     });
   }
@@ -98,7 +98,7 @@ export class Footprint implements NodeHold {
     // take it again also where the others have lost it too.
     const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
     void Promise.allSettled(learned).then((all) =>
-      this.renewed(this.standings.filter((_, i) => all[i]?.status === "rejected")),
+      this.renewed(this.nodeVotes.filter((_, i) => all[i]?.status === "rejected")),
     );
     return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)), ...UNTOLD };
   }
@@ -106,8 +106,8 @@ export class Footprint implements NodeHold {
   /** Ends it at every node, and tells waiters. `last`: the last token of the hold, passes included. */
   async release(last: number): Promise<ReleaseAnswer["is"]> {
     this.end();
-    const { decision } = this.#consult("released", (standing) =>
-      standing.follow(standing.node.release(this, true, last), () => true),
+    const { decision } = this.#consult("released", (nodeVote) =>
+      nodeVote.follow(nodeVote.node.release(this, true, last), () => true),
     );
     const released = await decision;
     return typeof released === "string" ? released : "released";
@@ -116,9 +116,9 @@ export class Footprint implements NodeHold {
   /** Has every node take the hold back that may have it. Rejects when one has not answered. */
   async erase(): Promise<void> {
     this.end();
-    const erasing = this.standings.map((standing) =>
-      standing.erase(async () => {
-        const { node } = standing;
+    const erasing = this.nodeVotes.map((nodeVote) =>
+      nodeVote.erase(async () => {
+        const { node } = nodeVote;
         const { state } = node;
         // What cannot be sent now is tried again.
         if (!isLive(state, false)) throw node.refusal(state, this.keys);
@@ -135,21 +135,21 @@ export class Footprint implements NodeHold {
    */
   #consult<A extends { readonly is: string }>(
     yes: A["is"],
-    send: (standing: Standing) => Promise<A>,
+    send: (nodeVote: NodeVote) => Promise<A>,
   ): { words: Promise<Word<A>>[]; decision: Promise<readonly A[] | "gone" | "taken"> } {
-    const words = this.ask(async (standing) => {
-      const answer = await send(standing);
-      if (answer.is === yes && standing.isOut) await standing.heard();
-      return { standing, answer };
+    const words = this.ask(async (nodeVote) => {
+      const answer = await send(nodeVote);
+      if (answer.is === yes && nodeVote.isOut) await nodeVote.heard();
+      return { nodeVote, answer };
     });
     const decision = this.quorum.count(words, ({ answers, majority }) => {
-      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
+      const counted = answers.filter(({ nodeVote, answer }) => answer.is === yes && nodeVote.is === "counts");
       if (counted.length >= majority) return counted.map(({ answer }) => answer);
       // Gone is only said when so many nodes have said so; one that does not answer may still have
       // it. Not one that is missing: it cannot have the hold, whatever it would say, and to wait
       // for it is to believe in a lost lease.
-      const said = new Set(answers.map(({ standing }) => standing));
-      const unheard = this.standings.filter((one) => one.is !== "missing" && !said.has(one)).length;
+      const said = new Set(answers.map(({ nodeVote }) => nodeVote));
+      const unheard = this.nodeVotes.filter((one) => one.is !== "missing" && !said.has(one)).length;
       if (counted.length + unheard >= majority) return undefined;
       return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
     });
@@ -160,47 +160,47 @@ export class Footprint implements NodeHold {
 
   /** So many nodes may have the hold. */
   get size(): number {
-    return this.standings.filter(({ mayHave }) => mayHave).length;
+    return this.nodeVotes.filter(({ mayHave }) => mayHave).length;
   }
 
-  all(is: Standing["is"]): Standing[] {
-    return this.standings.filter((standing) => standing.is === is);
+  all(is: NodeVote["is"]): NodeVote[] {
+    return this.nodeVotes.filter((nodeVote) => nodeVote.is === is);
   }
 
   /** The lease is granted. `isLate`: does this vote come too late to be that of a voter? */
   protected granted(isLate: (vote: Granted) => boolean): void {
     this.#isLate = isLate;
-    for (const standing of this.standings) if (!standing.isOut) this.#judge(standing);
+    for (const nodeVote of this.nodeVotes) if (!nodeVote.isOut) this.#judge(nodeVote);
     // Behind the last one: until all are judged, a node that voted no looks like one of the lease's.
     this.heard();
   }
 
-  #judge(standing: Standing): void {
-    const { vote } = standing;
-    standing.isUnheard = false;
-    if (vote?.is !== "owner") this.#set(standing, "missing");
+  #judge(nodeVote: NodeVote): void {
+    const { vote } = nodeVote;
+    nodeVote.isUnheard = false;
+    if (vote?.is !== "owner") this.#set(nodeVote, "missing");
     // RACE: a vote that is executed behind B's lease is as good as a hold that is taken behind it.
-    else if (standing.is === "missing" || this.#isLate?.(vote)) this.#set(standing, "late");
+    else if (nodeVote.is === "missing" || this.#isLate?.(vote)) this.#set(nodeVote, "late");
   }
 
   /** Of a renewal that a majority has confirmed. `before`: how many changes there were when it was sent. */
-  #learn({ standing, answer }: Word<RenewAnswer>, before: number): void {
-    standing.isUnheard = false;
-    if (standing.change > before) return;
+  #learn({ nodeVote, answer }: Word<RenewAnswer>, before: number): void {
+    nodeVote.isUnheard = false;
+    if (nodeVote.change > before) return;
     if (answer.is === "renewed") {
-      if (standing.is === "late") this.#set(standing, "counts");
-    } else if (standing.is !== "missing") {
-      this.#set(standing, "missing");
+      if (nodeVote.is === "late") this.#set(nodeVote, "counts");
+    } else if (nodeVote.is !== "missing") {
+      this.#set(nodeVote, "missing");
       this.broke();
     }
   }
 
-  #set(standing: Standing, is: Standing["is"]): void {
-    standing.is = is;
-    standing.change = ++this.#changes;
+  #set(nodeVote: NodeVote, is: NodeVote["is"]): void {
+    nodeVote.is = is;
+    nodeVote.change = ++this.#changes;
   }
 
-  // ---- what becomes of a granted lease: see `KeptFootprint`
+  // ---- what becomes of a granted lease: see `KeptQuorumHold`
 
   /** A node has said whether it takes the hold, or will not say it any more. */
   protected heard(): void {}
@@ -212,7 +212,7 @@ export class Footprint implements NodeHold {
   protected renewing(): void {}
 
   /** It was confirmed. Every node has answered it, but these. */
-  protected renewed(_silent: readonly Standing[]): void {}
+  protected renewed(_silent: readonly NodeVote[]): void {}
 
   /** The lease ends. */
   protected end(): void {}

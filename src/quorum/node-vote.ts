@@ -6,8 +6,8 @@ import type { Vote } from "./node-commands.ts";
  * node that may have the hold is told of its end, behind whatever could still bring it there (R3
  * for each node by itself).
  */
-export class Standing {
-  /** Is it a node of the lease? See `Footprint`, which changes it, and counts the changes. */
+export class NodeVote {
+  /** Is it a node of the lease? See `QuorumHold`, which changes it, and counts the changes. */
   is: "counts" | "missing" | "late" = "counts";
   change = 0;
   /** Its last word did not come: its vote is out, or it did not answer the last renewal. */

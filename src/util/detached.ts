@@ -11,6 +11,6 @@ const resource = new AsyncResource("Holdfast", { requireManualDestroy: true });
  * connection keeps the context in which it was made, with all `AsyncLocalStorage` stores of that
  * caller, such as its request, for as long as it lives: that is the client's life.
  */
-export function outside<T>(work: () => T): T {
+export function detached<T>(work: () => T): T {
   return resource.runInAsyncScope(work);
 }
