@@ -25,7 +25,7 @@ function item(begin: string, end?: string): string[] {
 const TESTS = "~test:*";
 const nothing = ["resetkeys", "resetchannels", "-@all"];
 /** By which ioredis tells its name. Redis 7.0 does not know the right, and refuses to give it. */
-const introduction = serverIs("7.0") && !serverIs("7.2") ? [] : item("ioredis tells");
+const introduction = serverIs("7.0") && !serverIs("7.2") ? [] : item("ioredis sends");
 const handoff = [...line.split(" ").slice(4), ...introduction]; // without "ACL SETUSER holdfast on"
 const redisson = [...handoff, TESTS, ...item("`redissonLock`")];
 
@@ -46,7 +46,7 @@ export const rights = {
   handoff,
   redisson,
   redissonFenced: [...redisson, ...item("`redissonFencedLock`")],
-  counted: [...handoff, ...item("`semaphore`")],
+  counted: [...handoff, ...item("`readWriteLock` and `semaphore`")],
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
   election: [...handoff, ...item("`election`")],
   /** Of one that only observes elections: all that the item names. */
@@ -61,7 +61,7 @@ export const rights = {
   observed: [...nothing, ...introduction, ...item("`observe`")],
   /** What the program sends besides what its command is for. */
   commandLine: item("[The command line]"),
-  readWrite: [...handoff, ...item("`readWriteLock`")],
+  readWrite: [...handoff, ...item("`readWriteLock` and `semaphore`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
   optimistic: [...handoff, TESTS, ...item("`optimistic`")],

@@ -13,11 +13,11 @@ import { operator, prompt } from "./people.ts";
 
 const FLAGS = {
   token: count(null, "only the holder with this token", 1, Number.MAX_SAFE_INTEGER),
-  yes: flag("y", "do not ask: for scripts"),
+  yes: flag("y", "do not prompt: for scripts"),
   label: text(
     null,
     "<text>",
-    "by which hand the holder is told that it has lost the lock. Default: user@host",
+    "name shown to the holder as the one that force-released the lock. Default: user@host",
   ),
   kind: LISTING.kind,
   escaped: ESCAPED,
@@ -89,14 +89,14 @@ export async function end(
 export const BREAK = command(
   {
     name: "break",
-    summary: "takes a lock away from its holder, and hands it to the next waiter",
+    summary: "force-releases a lock, and hands it to the next waiter",
     usage: ["break [flags] <name>"],
     examples: [
-      ["holdfast break order:42", "shows the holder, and asks for the name to be typed"],
-      ["holdfast break order:42 --token 1795372576565599 --yes", "that holder and no other, without asking"],
+      ["holdfast break order:42", "shows the holder, and prompts for the name of the lock"],
+      ["holdfast break order:42 --token 1795372576565599 --yes", "only that holder, without a prompt"],
     ],
     notes: [
-      "The holder is told at once if it listens, else at its next renewal. Until then it works on: only fencing tokens keep out what it still writes. A holder that has come after the one that was shown is never broken. Exit code 75: nothing was done, because another one holds it.",
+      "The holder is notified at once if it is subscribed, otherwise at its next renewal. Until then it continues to work: only fencing tokens keep out what it still writes. A holder that came after the one shown keeps the lock. Exit code 75: nothing was done, because another holder has the lock.",
     ],
     flags: FLAGS,
   },

@@ -6,19 +6,19 @@ export const COMMON = {
   redis: text(
     "r",
     "<url>",
-    "where Redis is: redis://host:port/db, rediss:// for TLS; several, divided by commas, of a Cluster or of sentinels. Default: HOLDFAST_REDIS, REDIS_URL, or redis://127.0.0.1:6379",
+    "address of Redis: redis://host:port/db, rediss:// for TLS; several for a Cluster or for sentinels, separated by commas. Default: HOLDFAST_REDIS, REDIS_URL, or redis://127.0.0.1:6379",
   ),
-  cluster: flag(null, "it is a Redis Cluster (HOLDFAST_CLUSTER=1)"),
+  cluster: flag(null, "the address is that of a Redis Cluster (HOLDFAST_CLUSTER=1)"),
   sentinel: text(
     null,
     "<name>",
-    "the addresses are those of sentinels, which know the primary of this name (HOLDFAST_SENTINEL)",
+    "the addresses are those of sentinels; use the primary with this name (HOLDFAST_SENTINEL)",
   ),
-  prefix: text("p", "<text>", "stands before all keys, as ioredis's keyPrefix (HOLDFAST_PREFIX)"),
-  quiet: flag("q", "say nothing on stderr but what has failed"),
-  verbose: flag("v", "say more"),
+  prefix: text("p", "<text>", "prefix of all keys, like ioredis's keyPrefix (HOLDFAST_PREFIX)"),
+  quiet: flag("q", "print nothing but failures on stderr"),
+  verbose: flag("v", "print more on stderr"),
   json: flag(null, "JSON for programs"),
-  "no-color": flag(null, "no colours; so does NO_COLOR, and a stdout that is no terminal"),
+  "no-color": flag(null, "no colours; also with NO_COLOR, or if stdout is not a terminal"),
   help: flag("h", "this text"),
 } satisfies Flags;
 

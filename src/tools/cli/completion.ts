@@ -9,7 +9,7 @@ export const completion = (commands: () => readonly Command[]): Command =>
   command(
     {
       name: "completion",
-      summary: "prints what a shell needs to complete command lines",
+      summary: "prints a completion script for a shell",
       usage: ["completion <bash|zsh|fish>"],
       examples: [
         ["source <(holdfast completion bash)", "in ~/.bashrc"],

@@ -7,7 +7,7 @@ import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
 import type { Output } from "./output.ts";
 
-const FLAGS = { timeout: duration(null, "how long each look may take. Default: 5s") };
+const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };
 
 /**
  * More than this, in ms, is worth a look; a message that does not arrive is found out after 1.5 s
@@ -143,17 +143,17 @@ function print([mark, sentence]: Finding, output: Output): void {
 export const DOCTOR = command(
   {
     name: "doctor",
-    summary: "looks whether this Redis is fit for locks, and says what to do",
+    summary: "checks whether this Redis is fit for locks, and says what to do",
     usage: ["doctor [flags]"],
     examples: [
       [
         "holdfast doctor",
-        "version, rights, eviction, clock, replicas, messages, latency, what is left behind; exit code 69 where something is wrong",
+        "version, rights, eviction, clock, replicas, messages, latency, locks without an end; exit code 69 if something is wrong",
       ],
       ["holdfast doctor --json", "the same for a readiness probe"],
     ],
     notes: [
-      "It takes and gives back locks of its own, whose names begin with holdfast:, and changes nothing else.",
+      "It takes and releases locks of its own, whose names begin with holdfast:, and changes nothing else.",
     ],
     flags: FLAGS,
   },

@@ -13,11 +13,13 @@ export function commandHelp({ name, summary, usage, examples, notes = [], flags 
     ...usage.map((line, i) => `${i === 0 ? "Usage:" : "      "} holdfast ${line}`),
     "",
     ...(Object.keys(flags).length > 0 ? [...flagLines(flags), ""] : []),
-    "Of every command:",
-    ...flagLines(COMMON),
+    commonHelp(),
     ...notes.flatMap((note) => ["", ...wrap(note, WIDTH)]),
   ].join("\n");
 }
+
+/** The part that the help of every command has. */
+export const commonHelp = (): string => ["Flags of every command:", ...flagLines(COMMON)].join("\n");
 
 export function programHelp(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
@@ -25,11 +27,11 @@ export function programHelp(commands: readonly Command[]): string {
     "holdfast: locks on Redis from the command line",
     "",
     "  $ holdfast run backup -- ./backup.sh",
-    '    runs the script while nobody else has the lock "backup"',
+    '    runs the script while it holds the lock "backup"',
     "  $ holdfast run --every 1h report -- node report.js",
-    "    once an hour, on whatever machine comes first",
+    "    once an hour, on whichever machine comes first",
     "  $ holdfast ls",
-    "    which locks are held, by which process, and how many processes wait",
+    "    which locks are held, by which process, and how many processes wait for them",
     "",
     "Usage: holdfast <command> [flags] …",
     "",

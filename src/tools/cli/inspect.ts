@@ -63,7 +63,7 @@ export const INSPECT = command(
     examples: [
       [
         "holdfast inspect order:42",
-        "label, host and process of the holder, since when, its token, what is left of its lease; what a leader proclaims; and the queue",
+        "the holder's label, host and process, since when, its token and remaining lease; the value of a leader; the queue",
       ],
       ["holdfast inspect order:42 --json | jq '.holder.token'", "for programs; times in ms"],
     ],

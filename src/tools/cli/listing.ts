@@ -7,16 +7,16 @@ import { showDuration } from "./durations.ts";
 import type { Column } from "./table.ts";
 
 export const LISTING = {
-  held: flag(null, "only those that somebody holds"),
-  waited: flag(null, "only those that a process waits for"),
+  held: flag(null, "only locks that are held"),
+  waited: flag(null, "only locks that have waiters"),
   sort: choice(
-    "in which order: by the longest wait, by the time held, or by name. Default: wait",
+    "order: by the longest wait, by the time held, or by name. Default: wait",
     "wait",
     "held",
     "name",
   ),
   kind: choice(
-    "only of this kind; redisson has to be asked for, because it looks at every hash of the database",
+    "only this kind; redisson is listed only on request, because that checks every hash of the database",
     "lock",
     "readWrite",
     "semaphore",

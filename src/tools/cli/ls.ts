@@ -10,7 +10,7 @@ import { table } from "./table.ts";
 
 const FLAGS = {
   ...LISTING,
-  plain: flag(null, "without titles, and with a tab between the columns: for cut and awk"),
+  plain: flag(null, "no titles, and tabs between the columns: for cut and awk"),
 };
 
 async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
@@ -66,15 +66,15 @@ export const LS = command(
     summary: "lists the locks that are held or waited for",
     usage: ["ls [flags] [pattern]"],
     examples: [
-      ["holdfast ls", "all of them, the one with the longest wait first"],
-      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where a process waits"],
+      ["holdfast ls", "all of them, the longest wait first"],
+      ["holdfast ls 'order:*' --waited", "only names that begin with order:, and only with waiters"],
       [
         "holdfast ls --json | jq -r 'select(.heldFor > 3600000).name'",
-        "what has been held for more than an hour; a line for each lock, times in ms",
+        "locks held for more than an hour; one line per lock, times in ms",
       ],
     ],
     notes: [
-      "Turns of --every, spin locks and fences are not listed. In a pattern * stands for any text, ? for one character, [a-z] for one of these.",
+      "Turns of --every, spin locks and fences are not listed. In a pattern * matches any text, ? one character, [a-z] one character of these.",
     ],
     flags: FLAGS,
   },

@@ -6,8 +6,8 @@ import { connect } from "./connection.ts";
 import { EXIT } from "./exit-codes.ts";
 
 const FLAGS = {
-  wait: duration("w", "how long the holder may take to answer. Default: 1s"),
-  kind: choice("of which kind; of readWrite, what readers keep unused. Default: lock", "lock", "readWrite"),
+  wait: duration("w", "how long to wait for the holder's answer. Default: 1s"),
+  kind: choice("which kind; for readWrite, the cached reads. Default: lock", "lock", "readWrite"),
   escaped: ESCAPED,
 };
 
@@ -44,12 +44,12 @@ async function recallBoth({ read, write }: ReadWriteLock, options: RecallOptions
 export const RECALL = command(
   {
     name: "recall",
-    summary: "asks the holder of a lock that is not in use to release it",
+    summary: "asks the holder to release a cached lock that is not in use",
     usage: ["recall [flags] <name>"],
     examples: [
       [
         "holdfast recall report && echo free",
-        "exit code 0: no process holds it now; 75: it is in use, or its holder did not answer",
+        "exit code 0: the lock is free now; 75: it is in use, or its holder did not answer",
       ],
     ],
     flags: FLAGS,

@@ -283,14 +283,14 @@ interface Key {
 export const TOP = command(
   {
     name: "top",
-    summary: "shows the locks as they are held and waited for, again each second",
+    summary: "shows the locks that are held or waited for, updated every second",
     usage: ["top [flags] [pattern]"],
     examples: [
       [
         "holdfast top",
-        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, ? tells all keys, q ends",
+        "a live table: s sorts, / filters, b force-releases the selected lock, ? lists all keys, q quits",
       ],
-      ["holdfast top 'order:*' --waited | cat", "without a terminal: as it is now, once, with tabs"],
+      ["holdfast top 'order:*' --waited | cat", "without a terminal: printed once, with tabs"],
     ],
     flags: FLAGS,
   },

@@ -11,12 +11,12 @@ import { operator } from "./people.ts";
 import { codeOf, Signals } from "./run/signals.ts";
 
 const FLAGS = {
-  port: count(null, "where the page is. Default: 4990; 0: any free one", 0, 65_535),
-  actions: flag(null, "viewers may recall a lock, and break one; without it they only look"),
+  port: count(null, "port of the page. Default: 4990; 0: any free port", 0, 65_535),
+  actions: flag(null, "viewers may recall and force-release locks; without it they can only look"),
   host: text(
     null,
     "<address>",
-    "127.0.0.1, which is the default, or ::1: whatever serves others puts its own login before the page",
+    "127.0.0.1 (default) or ::1; to serve other machines, mount holdfast/ui in a server of your own",
   ),
 };
 
@@ -78,13 +78,13 @@ async function listen(server: Server, port: number, host: string): Promise<void>
 export const UI = command(
   {
     name: "ui",
-    summary: "shows the locks on a web page of this machine",
+    summary: "shows the locks on a web page, for this machine only",
     usage: ["ui [flags]"],
     examples: [
-      ["holdfast ui", "prints an address of this machine, with a word without which nothing is shown"],
+      ["holdfast ui", "prints a local address with a secret word, without which nothing is shown"],
       [
         "holdfast ui --actions --port 0",
-        "at any free port; with the buttons that recall a lock, and break one",
+        "on any free port, with buttons to recall and to force-release a lock",
       ],
     ],
     flags: FLAGS,

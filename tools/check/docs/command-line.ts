@@ -1,23 +1,28 @@
 import { COMMANDS } from "../../../src/tools/cli/commands.ts";
 import { EXIT } from "../../../src/tools/cli/exit-codes.ts";
-import { commandHelp, programHelp } from "../../../src/tools/cli/help.ts";
+import { commandHelp, commonHelp, programHelp } from "../../../src/tools/cli/help.ts";
 import { readText, splitCode, tableRows } from "./markdown.ts";
 
 const PAGE = "docs/command-line.md";
 
 /**
- * A block of the page that shows what the program prints: ```text help=run, and ```text help for
- * the program itself.
+ * A block of the page that shows what the program prints: ```text help=run, ```text help for the
+ * program itself, and ```text help=common for the flags of every command, which the blocks of the
+ * commands leave out.
  */
 const HELP = /\bhelp(?:=(\w+))?$/;
 
+/** Stands for no command in a block of the page. */
+const COMMON = "common";
+
 function helpOf(name: string | undefined): string | undefined {
   if (name === undefined) return programHelp(COMMANDS);
+  if (name === COMMON) return commonHelp();
   const found = COMMANDS.find((command) => command.name === name);
-  return found && commandHelp(found);
+  return found && commandHelp(found).replace(`\n\n${commonHelp()}`, "");
 }
 
-/** The page shows the help of every command as the program prints it, and tells of every exit code. */
+/** The page shows the help of every command as the program prints it, and every exit code. */
 export function checkCommandLine(root: string): string[] {
   const page = readText(root, PAGE);
   const shown = new Set<string | undefined>();
@@ -29,7 +34,7 @@ export function checkCommandLine(root: string): string[] {
       ? []
       : [`${PAGE}:${line}: differs from holdfast help: npm run check:docs -- --fix`];
   });
-  const missing = [undefined, ...COMMANDS.map(({ name }) => name)].filter((name) => !shown.has(name));
+  const missing = [undefined, COMMON, ...COMMANDS.map(({ name }) => name)].filter((name) => !shown.has(name));
   const codes = tableRows(page)
     .map(([first = ""]) => first)
     .join(" ");

@@ -16,8 +16,8 @@ import { codeOf, dieBy, endWaiting, Interrupted, Signals } from "./signals.ts";
 
 const FLAGS = {
   ...RUNNING,
-  observe: flag(null, "run nothing: print the leader, and again whenever it is another one"),
-  value: text(null, "<text>", "what those that observe are told of this one, such as an address"),
+  observe: flag(null, "run nothing: print the leader, now and at each change"),
+  value: text(null, "<text>", "shown to observers while this machine leads, such as an address"),
 };
 
 /**
@@ -183,21 +183,21 @@ async function whole(term: Term, { lease }: Plan): Promise<void> {
 export const ELECT = command(
   {
     name: "elect",
-    summary: "runs a command on one of many machines, and on another one when that is gone",
+    summary: "runs a command on one of many machines, and on another if that fails",
     usage: ["elect [flags] <name> -- <command> [args…]", "elect --observe <name>"],
     examples: [
       [
         "holdfast elect scheduler --value $HOSTNAME:8080 -- ./scheduler",
-        "on every machine: one of them runs it, the others wait",
+        "on every machine: one runs it, the others wait",
       ],
       [
         "holdfast elect --lease 10s scheduler -- ./scheduler",
-        "the next one takes over at most 12 s behind a crash",
+        "the next machine takes over at most 12 s after a crash",
       ],
-      ["holdfast elect --observe --json scheduler", "a line of JSON whenever the leader is another one"],
+      ["holdfast elect --observe --json scheduler", "a line of JSON at each change of leader"],
     ],
     notes: [
-      "When the lead is lost the command is stopped as by holdfast run, and this machine is a candidate again. When the command ends by itself, its exit code is that of holdfast, and the next machine leads. Nobody sees two commands run at a time, as long as --on-loss warn is not given.",
+      "When this machine loses the lead, the command is stopped as by holdfast run, and the machine is a candidate again. When the command ends by itself, holdfast exits with its code, and the next machine leads. Without --on-loss warn, two commands do not run at the same time.",
     ],
     flags: FLAGS,
   },

@@ -10,44 +10,47 @@ import { cutLabel } from "../people.ts";
 export const RUNNING = {
   lease: duration(
     null,
-    "how long the others wait when this machine dies; renewed while the command runs. Default: 30s",
+    "how long others wait if this machine dies; renewed while the command runs. Default: 30s",
   ),
-  signal: signalName("s", "what the command gets first when it has to stop. Default: TERM"),
+  signal: signalName("s", "first signal for a command that must stop. Default: TERM"),
   "kill-after": duration(
     "k",
-    "how long it then has until SIGKILL. When Redis is away it gets the signal this long before the end of the lease. Default: 5s, at most a third of the lease. A signal that holdfast gets is handed on, and no SIGKILL follows it",
+    "time from that signal to SIGKILL. If Redis is away, the signal is sent this long before the lease ends. Default: 5s, at most a third of the lease. No SIGKILL follows a signal that holdfast itself receives and forwards",
   ),
-  "on-loss": choice("when the lock is lost: stop the command, or only say so. Default: kill", "kill", "warn"),
-  shell: text("c", "<line>", "a line for /bin/sh, instead of a command behind --"),
-  label: text(
-    null,
-    "<text>",
-    "what those that wait are shown, beside host and process. Default: the command's name",
+  "on-loss": choice(
+    "when the lock is lost: stop the command, or only report it. Default: kill",
+    "kill",
+    "warn",
   ),
+  shell: text("c", "<line>", "run this line by /bin/sh, instead of a command after --"),
+  label: text(null, "<text>", "shown to waiters, with host and process. Default: the command's name"),
   "redis-wait": duration(
     null,
-    "how long to try while Redis cannot be reached, as while it restarts. Default: 0, and of run what --wait says",
+    "how long to retry while Redis cannot be reached, such as during a restart. Default: 0; for run, the value of --wait",
   ),
 };
 
 export const RUN = {
-  wait: duration("w", "how long to wait. Default: for ever"),
-  "no-wait": flag("n", "the same as --wait 0"),
+  wait: duration("w", "how long to wait for the lock. Default: without limit"),
+  "no-wait": flag("n", "same as --wait 0"),
   ...RUNNING,
-  "max-hold": duration(null, "stop the command after this time, as timeout(1); exit code 124"),
+  "max-hold": duration(null, "stop the command after this time, like timeout(1); exit code 124"),
   every: duration(
     null,
-    "at most one run in this time over all machines; exit code 0 where another one has run it",
+    "at most one run per interval on all machines together; exit code 0 if another machine ran it",
   ),
-  aligned: flag(null, "with --every: by slots of the server's clock, so 1h is once in each hour"),
-  slots: count(null, "a semaphore: so many commands at a time", 1, 1_000_000),
-  shared: flag(null, "a read lock: any number of these at a time, and no --exclusive one"),
+  aligned: flag(
+    null,
+    "with --every: intervals are slots of the server's clock, so 1h is once per clock hour",
+  ),
+  slots: count(null, "a semaphore: at most n commands at a time", 1, 1_000_000),
+  shared: flag(null, "a read lock: any number at a time, but none together with --exclusive"),
   exclusive: flag(
     "x",
-    "the write lock of the same read-write lock; without both flags it is a plain lock, which knows nothing of them",
+    "the write lock of the same read-write lock. Without --shared and -x: a plain lock, which is independent of them",
   ),
-  fair: flag(null, "first come, first served over all machines"),
-  "conflict-exit-code": count("E", "what to exit with when somebody else has it. Default: 75", 0, 255),
+  fair: flag(null, "first come, first served across all machines"),
+  "conflict-exit-code": count("E", "exit code when another process holds the lock. Default: 75", 0, 255),
 };
 
 /** "TERM", "SIGTERM" or 15. */

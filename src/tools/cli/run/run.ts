@@ -248,21 +248,18 @@ export const RUN_COMMAND = command(
     summary: "runs a command while it holds a lock",
     usage: ["run [flags] <name>… -- <command> [args…]", "run [flags] --shell <line> <name>…"],
     examples: [
-      [
-        "holdfast run backup -- ./backup.sh --full",
-        'waits until nobody else has the lock "backup", and runs the script',
-      ],
-      ["holdfast run --no-wait deploy -- make deploy", "exits with 75 at once if somebody deploys already"],
+      ["holdfast run backup -- ./backup.sh --full", 'waits for the lock "backup", then runs the script'],
+      ["holdfast run --no-wait deploy -- make deploy", "exits with 75 at once if a deployment is running"],
       [
         "holdfast run --every 1h --aligned report -- node report.js",
-        "in the crontab of every machine: one of them runs it each hour",
+        "in the crontab of every machine: one machine runs it each hour",
       ],
-      ["holdfast run account:1 account:2 -- ./transfer", "both locks or none"],
-      ["holdfast run --slots 4 encode -- ffmpeg …", "no more than four at a time"],
+      ["holdfast run account:1 account:2 -- ./transfer", "takes both locks or none"],
+      ["holdfast run --slots 4 encode -- ffmpeg …", "at most four at a time"],
     ],
     notes: [
-      "Exit code: the command's own, or 128 + n where signal n has ended it. 64: this command line makes no sense. 69: Redis does not answer, or refuses. 75 (-E): not got in time. 79: lost while the command ran. 124: --max-hold was over. 126, 127: the command cannot be run, is not there.",
-      "The command finds in its environment: HOLDFAST_LOCK (the name; several one a line), HOLDFAST_TOKEN (the fencing token of each; not with --slots), HOLDFAST_LEASE_MS and HOLDFAST_HOLD, by which a run of the same name inside it knows that it may borrow the lock.",
+      "Exit code: that of the command, or 128 + n if signal n ended it. 64: bad command line. 69: Redis does not answer, or refuses. 75 (-E): the lock was not free in time. 79: the lock was lost while the command ran. 124: --max-hold was reached. 126: the command cannot be run. 127: the command does not exist.",
+      "Environment of the command: HOLDFAST_LOCK (the name; several one per line), HOLDFAST_TOKEN (the fencing token of each; not with --slots), HOLDFAST_LEASE_MS, and HOLDFAST_HOLD, by which a nested run of the same name can borrow the lock.",
     ],
     flags: RUN,
   },
