@@ -91,6 +91,7 @@ function row(...cells) {
 }
 
 mkdirSync(cache, { recursive: true });
+const notes = [];
 const failures = [];
 const found = await programs();
 console.log(row("server", "passed", "failed", "skipped", "s"));
@@ -105,7 +106,7 @@ for (const program of found) {
   delete env.REDIS_URL;
   delete env.TEST_REDIS;
   if (suite === "topologies" && !speaksTls(program)) {
-    console.log(`skipped: TLS on ${name}, which was built without it`);
+    notes.push(`skipped: TLS on ${name}, which was built without it`);
     env.HOLDFAST_TOPOLOGIES ??= "^(?!TLS$)";
   }
   const log = join(cache, `${name.replace(" ", "-")}-${suite}.log`);
@@ -114,5 +115,5 @@ for (const program of found) {
   console.log(row(name, ran.passed, ran.failed, ran.skipped, ran.seconds));
   if (!ran.ok) failures.push(`${name}: ${log}`, ...ran.failures.slice(0, 20).map((line) => `  ${line}`));
 }
-for (const line of failures) console.log(line);
+for (const line of [...notes, ...failures]) console.log(line);
 if (failures.length > 0) process.exitCode = 1;
