@@ -133,7 +133,10 @@ export async function failure(promise: Promise<unknown>): Promise<unknown> {
  */
 export const tried = (lock: Lock): Promise<Lease | null> => lock.tryLock().catch(unavailable);
 
-/** A short lease. Where the machine stands still for longer than that before its caller has it, another one. */
+/**
+ * A short lease. Where the machine stands still for longer than that before its caller has it,
+ * another one.
+ */
 export const taken = (take: () => Promise<Lease>): Promise<Lease> => until(() => take().catch(unavailable));
 
 const unavailable = (error: unknown): null => {
