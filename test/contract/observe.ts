@@ -137,7 +137,7 @@ export const tried = (lock: Lock): Promise<Lease | null> => lock.tryLock().catch
  * A short lease. Where the machine stands still for longer than that before its caller has it,
  * another one.
  */
-export const taken = (take: () => Promise<Lease>): Promise<Lease> => until(() => take().catch(unavailable));
+export const leased = (take: () => Promise<Lease>): Promise<Lease> => until(() => take().catch(unavailable));
 
 const unavailable = (error: unknown): null => {
   if (error instanceof LockError && error.code === "LOCK_UNAVAILABLE") return null;
