@@ -217,11 +217,11 @@ const LOCK = "Cannot create a lock";
 const UNKEPT: LockSettings = { linger: 0 };
 
 /**
- * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a
- * Sentinel group or a Cluster. The connection carries the commands and stays yours. A subscriber
- * connection (in Cluster one to each primary in use) is opened beside the first call that may wait
- * for a lock or permits, or by `check()`; never for a client that only calls `tryLock()` and keeps
- * no locks (`linger`). Nothing is sent before the first lock is taken.
+ * Creates a lock client on a connection of ioredis (5.11 or later, or 6) or iovalkey (0.4): to a
+ * single server, a Sentinel group or a Cluster. The connection carries the commands and stays
+ * yours. A subscriber connection (in Cluster one to each primary in use) is opened beside the first
+ * call that may wait for a lock or permits, or by `check()`; never for a client that only calls
+ * `tryLock()` and keeps no locks (`linger`). Nothing is sent before the first lock is taken.
  *
  * @throws TypeError or RangeError for bad arguments.
  * @example

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { Redis, type RedisOptions } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
+import { Valkey } from "iovalkey";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import {
   createLockClient,
@@ -17,7 +18,7 @@ import { keysWithoutTtl } from "../support/leaks.ts";
 import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
-/** A connection of ioredis 5 or 6. */
+/** A connection of ioredis 5 or 6, or of iovalkey. */
 interface Connection extends RedisLike {
   disconnect(): void;
 }
@@ -26,11 +27,16 @@ interface Connection extends RedisLike {
 interface Setting {
   redis?: RedisOptions;
   client?: LockClientOptions;
-  version?: 5;
+  /** With another client than ioredis 6. */
+  connect?: (options: object) => Connection;
 }
 
 /** Of the tests, only those with a prefix work here. */
 const PREFIXED = { keyPrefix: "app:", db: 7 };
+
+const ioredis6 = (options: object): Connection => new Redis(testUrl(), options);
+const ioredis5 = (options: object): Connection => new Redis5(testUrl(), options);
+const iovalkey = (options: object): Connection => new Valkey(testUrl(), options);
 
 const SETTINGS: Record<string, Setting> = {
   "the defaults": {},
@@ -44,8 +50,9 @@ const SETTINGS: Record<string, Setting> = {
   RESP3: { redis: { protocol: 3 } },
   "RESP3 with its reply types": { redis: { protocol: 3, replyMapping: "resp3" } },
   "commandTimeout 1000": { redis: { commandTimeout: 1_000 } },
-  "ioredis 5": { version: 5 },
-  "ioredis 5, keyPrefix, stringNumbers": { version: 5, redis: { ...PREFIXED, stringNumbers: true } },
+  "ioredis 5": { connect: ioredis5 },
+  "ioredis 5, keyPrefix, stringNumbers": { connect: ioredis5, redis: { ...PREFIXED, stringNumbers: true } },
+  iovalkey: { connect: iovalkey },
   "friendly error stacks, stringNumbers": { redis: { showFriendlyErrorStack: true, stringNumbers: true } },
   "own connection": { client: { connection: "own" } },
   "own connection, keyPrefix, lazyConnect, no offline queue": {
@@ -70,6 +77,23 @@ afterAll(async () => {
 
 describe.concurrent.each(Object.entries(SETTINGS))("%s", (_, setting) => {
   it.for(KINDS)("%s", (kind, test) => smoke(kind, setting, test));
+});
+
+it("iovalkey: permits of a semaphore go from one client to another", async (test) => {
+  const name = freshName("semaphore");
+  const here = (await join({ connect: iovalkey }, test)).locks.semaphore(name, { permits: 2 });
+  const there = (await join({ connect: iovalkey }, test)).locks.semaphore(name, { permits: 2 });
+  const lease = await here.acquire(2);
+  expect(await there.tryAcquire()).toBeNull();
+  const granted = there.acquire();
+  await until(async () => (await here.inspect()).waiters.length === 1);
+  const since = awake();
+  await lease.release();
+  const next = await granted;
+  expect(awake() - since, "handed over by message").toBeLessThan(1_000);
+  expect(await here.inspect()).toMatchObject({ used: 1, waiters: [] });
+  await next.release();
+  expect((await here.inspect()).used).toBe(0);
 });
 
 /** All that a user does with a lock, once. */
@@ -187,9 +211,8 @@ async function scan(redis: Redis, name: string): Promise<string[]> {
   return found;
 }
 
-async function join({ redis: options = {}, client, version }: Setting, test: TestContext) {
-  const redis: Connection =
-    version === 5 ? new Redis5(testUrl(), options as object) : new Redis(testUrl(), options as object);
+async function join({ redis: options = {}, client, connect = ioredis6 }: Setting, test: TestContext) {
+  const redis = connect(options);
   redis.on("error", () => {});
   const locks = createLockClient(redis, client);
   test.onTestFinished(async () => {

@@ -100,11 +100,15 @@ export function holding(subject: Subject): void {
       const listener = (warning: Error) => void (warning.message.includes(lock.name) && seen.push(warning));
       process.on("warning", listener);
       onTestFinished(() => void process.off("warning", listener));
-      const lease = await lock.lock();
-      const waiter = lock.lock();
-      await until(() => seen.length > 0);
+      let [lease, waiter] = [await lock.lock(), lock.lock()];
+      const news = () => (seen.length > 0 ? "warned" : lease.signal.aborted && "lost");
+      while ((await until(news)) === "lost") {
+        // The machine stood still for a lease: the caller that waited holds it now, and another one waits.
+        lease = await waiter;
+        waiter = lock.lock();
+      }
       expect(seen.map(({ code }) => code)).toEqual(["LOCK_SELF_WAIT"]);
-      expect(told.wait.map(({ heldBy }) => heldBy)).toEqual(["unknown", "this client"]);
+      expect(told.wait.slice(-2).map(({ heldBy }) => heldBy)).toEqual(["unknown", "this client"]);
       await lease.unlock();
       await (await waiter).unlock();
     });

@@ -3,7 +3,7 @@ import { type Lock, LockError, LockLostError } from "../../src/index.ts";
 import { onScript } from "../support/scripts-sent.ts";
 import { STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf, timersRing, tried } from "./observe.ts";
+import { failure, leased, lossOf, timersRing, tried } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** One that ends, and may do so at any moment. */
@@ -37,7 +37,7 @@ export function leases(subject: Subject): void {
 
     it("is over before Redis lets another in", async () => {
       const { mine, theirs } = subject.pair();
-      const lease = await mine.lock({ lease: LEASE });
+      const lease = await leased(() => mine.lock({ lease: LEASE }));
       const { signal } = lease;
       const next = await until(() => tried(theirs));
       expect(lease.held).toBe(false);
@@ -52,7 +52,7 @@ export function leases(subject: Subject): void {
       const party = await subject.join({ leaseTime: LEASE });
       party.locks.on("error", () => {}); // the failed renewals
       const { name, theirs } = subject.pair();
-      const lease = await subject.of(party, name).lock();
+      const lease = await leased(() => subject.of(party, name).lock());
       const { signal } = lease;
       for (const redis of subject.group(party.redis)) onScript(redis, () => {}, onTestFinished);
       const next = await until(() => tried(theirs));
@@ -65,7 +65,7 @@ export function leases(subject: Subject): void {
 
     it("knows in its first statement that time has passed, before any timer could tell", async () => {
       const { mine } = subject.pair();
-      const lease = await mine.lock({ lease: 200 });
+      const lease = await leased(() => mine.lock({ lease: 200 }));
       const end = performance.now() + 201;
       while (performance.now() < end); // the event loop is busy
       expect(lease.held).toBe(false);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Lock, LockLostError } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
-import { failure, lossOf } from "./observe.ts";
+import { failure, lossOf, tried } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /**
@@ -141,7 +141,7 @@ export function loss(subject: Subject): void {
       // A queued waiter may look before the holder renews.
       expect(["gone", "taken"]).toContain(await lossOf(lease.signal));
       const own = await next;
-      expect([own.held, await theirs.tryLock()]).toEqual([true, null]);
+      expect([own.held, await tried(theirs)]).toEqual([true, null]);
       await own.unlock();
       await failure(lease.unlock());
     });

@@ -131,11 +131,18 @@ export async function failure(promise: Promise<unknown>): Promise<unknown> {
  * A try that gets nothing where the machine stands still for longer than Redis may take to answer
  * it: 500 ms.
  */
-export const tried = (lock: Lock): Promise<Lease | null> =>
-  lock.tryLock().catch((error: unknown) => {
-    if (error instanceof LockError && error.code === "LOCK_UNAVAILABLE") return null;
-    throw error;
-  });
+export const tried = (lock: Lock): Promise<Lease | null> => lock.tryLock().catch(unavailable);
+
+/**
+ * A short lease. Where the machine stands still for longer than that before its caller has it,
+ * another one.
+ */
+export const leased = (take: () => Promise<Lease>): Promise<Lease> => until(() => take().catch(unavailable));
+
+const unavailable = (error: unknown): null => {
+  if (error instanceof LockError && error.code === "LOCK_UNAVAILABLE") return null;
+  throw error;
+};
 
 /** Waits until a lease's signal aborts, and answers why. */
 export async function lossOf(signal: AbortSignal): Promise<LossReason> {

@@ -34,7 +34,10 @@ describe("what is listed", () => {
   it("every kind with its holders and waiters, and nothing that is no lock", async () => {
     const [a, b] = [await join(), await join()];
     const lease = await a.lock("x").lock({ lease: 20_000, label: "é 1" });
-    const waits = [b.lock("x").lock({ wait: 60_000 }), b.fairLock("x").lock({ wait: 60_000, label: "w" })];
+    const waits = [b.lock("x").lock({ wait: 60_000 })];
+    // One after the other: only a fair lock promises an order, and the first of these is not fair.
+    await until(async () => (await a.lock("x").inspect()).waiters?.length === 1);
+    waits.push(b.fairLock("x").lock({ wait: 60_000, label: "w" }));
     const reads = [
       await a.readWriteLock("x").read.lock(),
       await b.readWriteLock("x").read.lock({ label: "r" }),

@@ -97,6 +97,28 @@ describe("a slot moves while its lock is held and waited for", () => {
     60_000,
   );
 
+  it("in one step, as Valkey 9 moves it: what is held stays held, and the waiter has the lock afterwards", async ({
+    annotate,
+    skip,
+  }) => {
+    const { lock } = duet.lock.keys;
+    const slot = await cluster.slotOf(lock);
+    const owner = await cluster.primaryOf(slot);
+    const [known] = (await owner.admin.call("COMMAND", "INFO", "CLUSTER|MIGRATESLOTS")) as unknown[];
+    skip(!known, "this server moves slots key by key");
+    const [target] = (await cluster.primaries()).filter((node) => node !== owner);
+    if (target === undefined) throw new Error("There is one primary only");
+    const { held, waiting } = await duet.begin();
+    const to = ["SLOTSRANGE", `${slot}`, `${slot}`, "NODE", target.id];
+    await owner.admin.call("CLUSTER", "MIGRATESLOTS", ...to);
+    await until(async () => (await cluster.primaryOf(slot)) === target, { what: "the slot to have moved" });
+    await cluster.usable();
+    await held.extend(LEASE + 1_000);
+    expect([held.held, held.signal.aborted]).toEqual([true, false]);
+    const { unlocking, waited } = await duet.handOn(held, waiting);
+    await annotate(`unlock ${unlocking} ms, the waiter has it ${waited} ms later`);
+  }, 60_000);
+
   it("a move that stands still half-way for longer than ioredis tries: typed errors, and all goes on afterwards", async ({
     annotate,
   }) => {

@@ -157,13 +157,17 @@ export class Watchdog {
     try {
       answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
-      const [first] = batch;
-      const name = batch.length === 1 ? (first?.name ?? null) : null;
-      const failure = new LockUnavailableError(name, RENEWAL, error, first?.noun);
+      // RACE: a lease was released or lost while its renewal was under way. That it failed concerns
+      // no caller any more, and is not reported.
+      const left = batch.filter((lease) => this.leases.has(lease));
+      const [first] = left;
+      if (!first) return;
+      const name = left.length === 1 ? first.name : null;
+      const failure = new LockUnavailableError(name, RENEWAL, error, first.noun);
       this.#events.report(failure);
-      for (const lease of batch) this.#tellFailure(lease, failure);
+      for (const lease of left) this.#tellFailure(lease, failure);
       // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
-      for (const lease of batch)
+      for (const lease of left)
         this.#dueIn(lease, clocks.mono.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
       return;
     }

@@ -4,14 +4,16 @@
 //   npm run test:elsewhere -- servers                 all of them
 //   npm run test:elsewhere -- servers --quick         the smoke, rights and contract tests only
 //   npm run test:elsewhere -- servers test/quorum     these test files
+//   npm run test:elsewhere -- servers --topologies    the suite of Sentinel, Cluster and TLS in place of it
 //
-// Which servers: the programs that HOLDFAST_SERVERS names, paths with ":" between them as in PATH; without it
-// redis-server and valkey-server of the PATH, and the Redis 6.2 that tools/redis/old-redis.mjs has fetched.
-import { execFileSync } from "node:child_process";
+// Which servers: those that HOLDFAST_SERVERS lists, with ":" between them: paths, and names of
+// tools/redis/wheels.ts. Without it: redis-server and valkey-server of the PATH, and all of those names. What
+// has a name is fetched; one that cannot be fetched is skipped.
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { oldRedis } from "../../redis/old-redis.mjs";
+import { fetchServer, wheelNames } from "../../redis/wheels.ts";
 import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
@@ -39,23 +41,42 @@ const QUICK = [
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);
-const chosen = [...(words.includes("--quick") ? QUICK : []), ...words.filter((word) => word !== "--quick")];
+const files = words.filter((word) => !word.startsWith("--"));
+const chosen = words.includes("--quick") ? [...QUICK, ...files] : files;
+const suite = words.includes("--topologies") ? "topologies" : "default";
 const cache = join(root, "node_modules", ".cache", "servers");
 
 /** Their paths, each program once, however many names it has. */
-function programs() {
-  const all = candidates().map((path) => [realpathSync(path), path]);
-  return [...new Map(all.reverse()).values()].reverse();
+async function programs() {
+  const all = [];
+  for (const one of candidates()) {
+    try {
+      all.push(wheelNames.includes(one) ? await fetchServer(one) : one);
+    } catch (error) {
+      console.log(`skipped: ${one} (${error.message})`);
+    }
+  }
+  return [...new Map(all.map((path) => [realpathSync(path), path]).reverse()).values()].reverse();
 }
 
+/** Paths, and names of servers that can be fetched. */
 function candidates() {
   const { HOLDFAST_SERVERS: given, PATH = "" } = process.env;
-  if (given) return given.split(delimiter).filter((path) => path !== "");
+  if (given) return given.split(delimiter).filter((one) => one !== "");
   const folders = PATH.split(delimiter).filter((folder) => folder !== "");
-  const named = ["redis-server", "valkey-server"].flatMap((name) =>
+  const here = ["redis-server", "valkey-server"].flatMap((name) =>
     folders.map((folder) => join(folder, name)),
   );
-  return [...named, oldRedis].filter((path) => existsSync(path));
+  return [...here.filter((path) => existsSync(path)), ...wheelNames];
+}
+
+/** Told to, a server without certificates ends at once; one that was built without TLS says that first. */
+function speaksTls(program) {
+  const { stdout } = spawnSync(program, ["--port", "0", "--tls-port", "1"], {
+    encoding: "utf8",
+    timeout: 10_000,
+  });
+  return !/Failed finding TLS support|Bad directive/.test(stdout);
 }
 
 /** Such as "Redis 7.0.15"; throws when the program does not run. */
@@ -70,10 +91,12 @@ function row(...cells) {
 }
 
 mkdirSync(cache, { recursive: true });
+const notes = [];
 const failures = [];
+const found = await programs();
 console.log(row("server", "passed", "failed", "skipped", "s"));
 console.log("|---|---|---|---|---|");
-for (const program of programs()) {
+for (const program of found) {
   const name = nameOf(program);
   // Tests launch the first redis-server of the PATH: this one, whatever its name is.
   const folder = mkdtempSync(join(tmpdir(), "holdfast-server-"));
@@ -82,11 +105,15 @@ for (const program of programs()) {
   // These name another server.
   delete env.REDIS_URL;
   delete env.TEST_REDIS;
-  const log = join(cache, `${name.replace(" ", "-")}.log`);
-  const { ok, passed, failed, skipped, seconds, failures: what } = await runTests({ chosen, env, log });
+  if (suite === "topologies" && !speaksTls(program)) {
+    notes.push(`skipped: TLS on ${name}, which was built without it`);
+    env.HOLDFAST_TOPOLOGIES ??= "^(?!TLS$)";
+  }
+  const log = join(cache, `${name.replace(" ", "-")}-${suite}.log`);
+  const ran = await runTests({ chosen, env, log, suites: [suite] });
   rmSync(folder, { recursive: true });
-  console.log(row(name, passed, failed, skipped, seconds));
-  if (!ok) failures.push(`${name}: ${log}`, ...what.slice(0, 20).map((line) => `  ${line}`));
+  console.log(row(name, ran.passed, ran.failed, ran.skipped, ran.seconds));
+  if (!ran.ok) failures.push(`${name}: ${log}`, ...ran.failures.slice(0, 20).map((line) => `  ${line}`));
 }
-for (const line of failures) console.log(line);
+for (const line of [...notes, ...failures]) console.log(line);
 if (failures.length > 0) process.exitCode = 1;
