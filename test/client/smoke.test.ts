@@ -197,6 +197,8 @@ async function join({ redis: options = {}, client, version }: Setting, test: Tes
     redis.disconnect();
   });
   if (options.enableOfflineQueue === false && !options.lazyConnect) await once(redis as never, "ready");
+  // A call that does not wait gives a connection that is still being made 500 ms: this one waits.
+  await locks.lock(freshName("first")).withLock(() => {});
   return { redis, locks };
 }
 
