@@ -10,6 +10,7 @@ import { Signals } from "../../src/tools/cli/run/signals.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli, lives, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { freezeEndOf, unpauseClients } from "../support/server-pauses.ts";
 import { until } from "../support/until.ts";
 
 // How the command comes to its end where something stands in the way of that.
@@ -44,14 +45,13 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
       try {
         await until(() => /reader \d+\n/.test(run.stdout) && /pid \d+\n/.test(run.stdout));
         await until(() => stateOf(pidIn(run)) === "S");
-        // Just renewed, so that it is not renewed between this look and the end of the server.
-        await until(async () => (await redis.pttl(`holdfast:{${name}}`)) > 1_400);
-        const end = Number(await redis.call("PEXPIRETIME", `holdfast:{${name}}`));
+        const end = await freezeEndOf(`holdfast:{${name}}`, redis);
         server.suspend();
         await until(() => !lives(pidIn(run)));
         return Date.now() < end;
       } finally {
         server.resume();
+        await unpauseClients(redis);
         process.kill(Number(/reader (\d+)/.exec(run.stdout)?.[1]), "SIGKILL");
         await run.finished;
       }
@@ -127,7 +127,9 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
   it("stops and goes on with this program, and is killed where the lease is over by then", async () => {
     const name = freshName();
     const { locks } = await parties.join();
-    const run = new Cli(testUrl(), ["run", "--lease", "1s", name, "--", "sh", "-c", BEATING]);
+    // No shell: one that is stopped while it starts a program waits for that, and is no stopped one.
+    const beating = 'console.log("pid", process.pid); setInterval(() => console.log("beat"), 20)';
+    const run = new Cli(testUrl(), ["run", "--lease", "3s", name, "--", process.execPath, "-e", beating]);
     const stop = async () => {
       run.kill("SIGTSTP");
       await until(() => stateOf(run.pid) === "T" && stateOf(pidIn(run)) === "T");
@@ -138,7 +140,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     run.kill("SIGCONT");
     await until(() => beatsOf(run) > before + 5);
     await stop();
-    await using _ = await locks.lock(name).lock({ wait: 5_000 });
+    await using _ = await locks.lock(name).lock({ wait: 30_000 });
     const beats = beatsOf(run);
     run.kill("SIGCONT");
     expect((await run.finished).code).toBe(79);

@@ -248,16 +248,21 @@ describe("a point channel tells", () => {
     const { locks } = await parties.join({ client: { leaseTime: 2_000 } });
     const stall = watchPoint("holdfast:stall", locks.id);
     const renew = watchPoint("holdfast:renew", locks.id);
-    await using _ = await locks.lock(freshName()).lock();
+    const since = performance.now();
+    const lease = await locks.lock(freshName()).lock();
     await using other = await locks.lock(freshName()).lock({ lease: 60_000 });
     await until(() => renew.length > 1);
     stall.length = 0;
-    const told = renew.length;
+    const renewed = renew.length;
     block(1_600);
-    await until(() => renew.length > told + 1);
+    await until(() => stall.length > 0);
     expect(stall).toEqual([{ client: locks.id, late: number, leases: 1 }]);
-    expect(stall[0]?.late).toBeGreaterThan(666);
-    expect(stall[0]?.late).toBeLessThan(2_000);
+    // It is not told again. A busy machine may end the lease before it is renewed.
+    await until(() => renew.length > renewed + 1 || lease.signal.aborted);
+    // Whatever else was told, the machine did meanwhile.
+    for (const { late } of stall) expect(late).toBeGreaterThan(666);
+    const late = stall.reduce((sum, one) => sum + Number(one.late), 0);
+    expect(late).toBeLessThan(performance.now() - since);
     expect(other.held).toBe(true);
   });
 });
