@@ -210,7 +210,7 @@ describe("a point channel tells", () => {
     expect(renew[0]).toEqual({ client, name, kind, call: 1, token, remaining: number });
   });
 
-  it("a kept lock that somebody else wants", async () => {
+  it("a cached lock that somebody else wants", async () => {
     const { locks } = await parties.join({ client: { linger: 1_000 } });
     const { locks: others } = await parties.join();
     const recall = watchPoint("holdfast:recall", locks.id);

@@ -173,7 +173,7 @@ function severalClasses(from: string): Map<string, string> {
   return new Map(several.map(([file, all]) => [file, `${file}: ${all.join(", ")}`]));
 }
 
-it("a file of src has one class at the most", () => {
+it("a file of src has one class at most", () => {
   const several = severalClasses(root);
   for (const file of Object.keys(ONE_IDEA)) expect(several.delete(file), file).toBe(true);
   expect([...several.values()].sort()).toEqual(SEVERAL_CLASSES);
