@@ -21,36 +21,6 @@ import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import type { Waiter } from "./waiter.ts";
 
-/** What a tenure needs of its lock, and tells it. */
-export interface TenureHome {
-  readonly kind: LockKind;
-  readonly name: string;
-  readonly context: Context;
-  readonly health: RedisHealth;
-  /** A caller of this process waits, and would hear of the lock. */
-  readonly channel: { readonly isHeard: boolean; listen(): void };
-  /** What the lock's value is to say of this process. */
-  readonly flag: HolderFlag;
-  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
-  readonly shared: Acquisition | null;
-  /** Does a caller of this process want to write what its readers share? */
-  readonly hasWriter: boolean;
-  /** Since when the first of these waits; Infinity: none does, or none would. */
-  readonly writerSince: number;
-  /** The same lock as its readers have it. */
-  readonly readers: TenureHome;
-  /** It has a hold of its own from now on. */
-  began(tenure: Tenure): void;
-  /** Whether callers may come in without standing in line may have changed. */
-  look(): void;
-  /** It is over. */
-  ended(tenure: Tenure): void;
-  /** Callers that have waited since before then are refused: more tries would end the same. */
-  refuseSince(before: number, error: () => Error): void;
-  /** Several callers that have left are told so together, and may come back together. */
-  gather(): void;
-}
-
 /**
  * One hold that owns the lock, and its users in this process: which callers are inside, which comes
  * next without Redis, and when it goes back. Protects callers from a hold that is over, taken away
@@ -478,6 +448,36 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.hold.isRevoked = true;
     this.lose("revoked", by);
   }
+}
+
+/** What a tenure needs of its lock, and tells it. */
+export interface TenureHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly context: Context;
+  readonly health: RedisHealth;
+  /** A caller of this process waits, and would hear of the lock. */
+  readonly channel: { readonly isHeard: boolean; listen(): void };
+  /** What the lock's value is to say of this process. */
+  readonly flag: HolderFlag;
+  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
+  readonly shared: Acquisition | null;
+  /** Does a caller of this process want to write what its readers share? */
+  readonly hasWriter: boolean;
+  /** Since when the first of these waits; Infinity: none does, or none would. */
+  readonly writerSince: number;
+  /** The same lock as its readers have it. */
+  readonly readers: TenureHome;
+  /** It has a hold of its own from now on. */
+  began(tenure: Tenure): void;
+  /** Whether callers may come in without standing in line may have changed. */
+  look(): void;
+  /** It is over. */
+  ended(tenure: Tenure): void;
+  /** Callers that have waited since before then are refused: more tries would end the same. */
+  refuseSince(before: number, error: () => Error): void;
+  /** Several callers that have left are told so together, and may come back together. */
+  gather(): void;
 }
 
 const NO_TERMS: Terms = {
