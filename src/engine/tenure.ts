@@ -8,7 +8,7 @@ import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
-import { Keeping, type KeptTenure } from "./idle-tenures.ts";
+import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
@@ -309,7 +309,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** Nobody is inside from now on, until then at the latest. */
   protected becomeIdle(mono: number, until: number): void {
     const { linger, idle } = this.context;
-    this.keeping ??= new Keeping();
+    this.keeping ??= newKeeping();
     this.state = "idle";
     this.keeping.since = mono;
     this.keeping.until = until;
