@@ -64,7 +64,7 @@ describe("a call is followed", () => {
   });
 
   it("through a loss, which ends the hold once", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     const hold = watchTrace(HOLD, locks.id);
     const lost = watchPoint("holdfast:lost", locks.id);
     const name = freshName();
@@ -73,8 +73,9 @@ describe("a call is followed", () => {
     await until(() => signal.aborted);
     expect(hold.steps).toEqual(FAILED);
     expect(hold.ended).toMatchObject([{ name, error: signal.reason }]);
-    // Found by its release only: that ends the hold, and the loss is told behind it.
-    const lease = await locks.lock(name).lock();
+    // Found by its release only: that ends the hold, and the loss is told after it. No renewal
+    // finds it before.
+    const lease = await locks.lock(name).lock({ lease: 30_000 });
     await redis.del(`holdfast:{${name}}`);
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
     expect(hold.steps).toEqual([...FAILED, ...DONE]);
@@ -196,7 +197,7 @@ describe("a call is followed", () => {
 
 describe("a point channel tells", () => {
   it("what the event of its name tells, also while nobody listens to that", async () => {
-    const { locks } = await parties.join({ client: { leaseTime: 100 } });
+    const { locks } = await parties.join({ client: { leaseTime: 1_000 } });
     const client = locks.id;
     const [giveup, renew] = [watchPoint("holdfast:giveup", client), watchPoint("holdfast:renew", client)];
     const name = freshName();
