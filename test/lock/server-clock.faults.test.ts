@@ -1,22 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
-import { Stage, timed } from "../support/stage.ts";
+import { HOUR, stageWithClock } from "../support/clock-stage.ts";
+import { timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 // Somebody sets the server's clock. Redis ends keys by it, and tokens follow it. Clients have their
 // own clocks.
 
-const HOUR = 3_600_000;
 const LEASE = 1_500;
-let clock: ServerClock;
-const stage = new Stage({
-  async launch() {
-    const launched = await launchWithClock();
-    clock = launched.clock;
-    return launched.server;
-  },
-  near: { client: { leaseTime: LEASE } },
-});
+const { stage, clock } = stageWithClock({ near: { client: { leaseTime: LEASE } } });
 
 /** Two clients take and give back the lock by turns; answers the tokens. */
 async function visits(count: number): Promise<number[]> {

@@ -180,7 +180,7 @@ export class Hold {
    * deadline may be about that grant, and does not count. `told`: what it asked for; null: nothing.
    */
   renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, flag: HolderFlag | null = null): boolean {
-    if (this.left(read) <= 0) return false;
+    if (this.left(read?.mono, read?.wall) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
@@ -196,10 +196,9 @@ export class Hold {
     this.endWall = Math.max(this.endWall, sent.wall + span);
   }
 
-  /** ms left, negative when it is over. The earlier of both clocks counts. */
-  left(at?: Instant): number {
-    if (at) return Math.min(this.endMono - at.mono, this.endWall - at.wall);
-    return Math.min(this.endMono - clocks.mono.now(), this.endWall - clocks.wall.now());
+  /** ms until it is surely ours no more, negative after that. The earlier of both clocks counts. */
+  left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
+    return Math.min(this.endMono - mono, this.endWall - wall);
   }
 }
 
