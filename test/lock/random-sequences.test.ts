@@ -97,14 +97,20 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
   const faults: string[] = [];
   let last = 0;
 
+  /** For the message of a failure: whose it is, and how long it believes on. */
+  const show = (lease: Lease): string => {
+    const player = players.findIndex(({ leases }) => leases.has(lease));
+    const how = `${short.has(lease) ? "short" : "renewed"}${players[player]?.isDead ? ", killed" : ""}`;
+    return `token ${lease.token} (client ${player}, ${how}, ${lease.remaining} ms left)`;
+  };
   const granted = (player: Player, lease: Lease): void => {
-    const believers = given.filter((other) => other.held).length;
-    if (lease.held && believers > 0)
-      faults.push(`token ${lease.token} was granted while ${believers} others believe`);
+    const believers = given.filter((other) => other.held);
+    player.leases.add(lease);
+    if (lease.held && believers.length > 0)
+      faults.push(`${show(lease)} was granted while ${believers.map(show).join(" and ")} believed`);
     if (lease.token <= last) faults.push(`token ${lease.token} came after ${last}`);
     last = Math.max(last, lease.token);
     given.push(lease);
-    player.leases.add(lease);
   };
   const acquire = (player: Player, lease?: number): void => {
     const controller = new AbortController();
