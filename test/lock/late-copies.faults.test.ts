@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 // The network keeps a command back, its connection breaks, ioredis sends it again on a new one, and
 // life goes on. Then the old bytes arrive. (Of a first acquire and of a plain release:
-// resend.test.ts.)
+// resent-commands.faults.test.ts.)
 
 const REPLY_TIMEOUT = 1_000;
 const stage = new Stage({ near: { client: { localHandoffs: 0, replyTimeout: REPLY_TIMEOUT } } });

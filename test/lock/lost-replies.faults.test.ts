@@ -3,8 +3,8 @@ import { runs, Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 // Redis executes a command, its reply is lost, and ioredis does not send it again: the caller sees
-// it fail. (That it is sent again is in resend.test.ts.) Whatever it did is taken back or found
-// again, and nobody is let in twice.
+// it fail. (That it is sent again is in resent-commands.faults.test.ts.) Whatever it did is taken
+// back or found again, and nobody is let in twice.
 
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 const stage = new Stage({ near: { redis, client: { localHandoffs: 0 } } });
