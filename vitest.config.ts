@@ -3,10 +3,10 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** These have suites of their own. What lies in any other folder of test/ is in the default suite. */
 const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
-/** What goes wrong with the default lock, and the tools that make it go wrong. */
-const FAULTS = "test/{faults,support}/**/*.test.ts";
+/** The tests of what other tests break things with. */
+const SUPPORT = "test/support/**/*.test.ts";
 /** What goes wrong with one behaviour stands beside it. */
-const FAULTS_BESIDE = "test/**/*.faults.test.ts";
+const FAULTS = "test/**/*.faults.test.ts";
 /** What every lock kind promises: on one server in the default suite, and in those that say where with `contractsOn`. */
 const CONTRACTS = "test/**/*.contract.test.ts";
 /** What stands beside contracts in the suite `memory`. */
@@ -17,8 +17,8 @@ const SMOKE = [
   "test/client/smoke.test.ts", // each way to connect
   "test/lock/lock.contract.test.ts", // the contract of the default lock
   "test/client/acl.test.ts",
-  "test/linger/keeping.test.ts",
-  "test/read-write/order.test.ts",
+  "test/linger/cached-lock.test.ts",
+  "test/read-write/readers-and-writers.test.ts",
   "test/once/once.test.ts",
   "test/multi-lock/processes.test.ts",
   "test/semaphore/processes.test.ts",
@@ -26,9 +26,9 @@ const SMOKE = [
   "test/quorum/quorum-lock.contract.test.ts",
   "test/fencing/fencing.test.ts",
   "test/optimistic/optimistic.test.ts",
-  "test/faults/process/processes.test.ts",
-  "test/faults/connection/resend.test.ts",
-  "test/faults/server/lost-keys.test.ts",
+  "test/lock/killed-and-stopped-processes.faults.test.ts",
+  "test/lock/resent-commands.faults.test.ts",
+  "test/lock/lost-keys.faults.test.ts",
 ];
 
 export default defineConfig({
@@ -39,7 +39,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, MEMORY],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -48,7 +48,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "faults",
-          include: [FAULTS, FAULTS_BESIDE],
+          include: [FAULTS, SUPPORT],
           exclude: [OWN_SUITES],
         },
       },

@@ -23,14 +23,6 @@ import { fits } from "./policies/fits.ts";
 import { follow } from "./telemetry/following.ts";
 import type { AcquireRequest } from "./waiter.ts";
 
-/** The lock that somebody else held when the time to wait was over. */
-export interface Busy {
-  readonly busy: Member;
-}
-
-/** Gets all leases of a call, in the order of its members. */
-type TakeAll = (leases: readonly SharedLease[]) => void;
-
 /**
  * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the
  * same everywhere. `take` gets a lease for each in the statement that brings the last one. Resolves
@@ -68,6 +60,14 @@ export async function acquireAll(
     throw isOurs(error, request.signal) ? thrownAt(error, acquireAll) : error;
   }
 }
+
+/** The lock that somebody else held when the time to wait was over. */
+export interface Busy {
+  readonly busy: Member;
+}
+
+/** Gets all leases of a call, in the order of its members. */
+type TakeAll = (leases: readonly SharedLease[]) => void;
 
 /** The same, while somebody follows calls. */
 function followAll(

@@ -26,55 +26,6 @@ import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 import { WakeFilter } from "./wake-filter.ts";
 
-/** What an acquisition needs of its lock, and tells it. */
-export interface AcquisitionHome {
-  readonly kind: LockKind;
-  readonly name: string;
-  readonly context: Context;
-  readonly health: RedisHealth;
-  readonly channel: LockChannel;
-  /** Has each caller a place of its own in the queue of Redis? */
-  readonly isSolitary: boolean;
-  /** The places of this client at the lock, of whatever kind; null: there is one at the most. */
-  readonly places: RecheckGroup | null;
-  /** Is the lock unlikely to be free, because other callers of this client have places there? */
-  readonly isCrowded: boolean;
-  /** How many tries of callers that will queue are under way; `firstTried`: one was answered. */
-  firstTries: number;
-  firstTried(): void;
-  /** How many callers are about to queue, as soon as the channel is heard. */
-  subscribing: number;
-  /** What the lock's value is to say of this process. */
-  readonly flag: AttemptOptions["flag"];
-  /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
-  mayLinger(head: Waiter): boolean;
-  /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
-  joins(one: Acquisition, first: Waiter): boolean;
-  /** A caller waits in Redis. */
-  waits(head: Waiter): void;
-  /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
-  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
-  /** A caller's time is up: of its wait, or of its first command. */
-  late(one: Acquisition, waiter: Waiter): void;
-  /** No caller is left. */
-  left(one: Acquisition): void;
-}
-
-type State = "idle" | "asking" | "parked" | "owned";
-
-/**
- * What a parked acquisition waits for, besides its timer. `release`: the message of its own
- * process's release.
- */
-type Reason = "grant" | "message" | "release" | "subscription" | "retry";
-
-const MOVES: Readonly<Record<State, readonly State[]>> = {
-  idle: ["asking", "parked"],
-  asking: ["idle", "asking", "parked", "owned"],
-  parked: ["idle", "asking", "parked", "owned"],
-  owned: ["idle", "asking", "parked"],
-};
-
 /**
  * The way of one hold from wanted to owned, for the callers in its line: all of a process at one
  * lock, or one of a fair lock. Protects them from what comes late: an answer counts only for the
@@ -767,3 +718,52 @@ export class Acquisition implements Expecting {
     if (wasQueued) places?.remove(this, dueAt);
   }
 }
+
+/** What an acquisition needs of its lock, and tells it. */
+export interface AcquisitionHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly context: Context;
+  readonly health: RedisHealth;
+  readonly channel: LockChannel;
+  /** Has each caller a place of its own in the queue of Redis? */
+  readonly isSolitary: boolean;
+  /** The places of this client at the lock, of whatever kind; null: there is one at the most. */
+  readonly places: RecheckGroup | null;
+  /** Is the lock unlikely to be free, because other callers of this client have places there? */
+  readonly isCrowded: boolean;
+  /** How many tries of callers that will queue are under way; `firstTried`: one was answered. */
+  firstTries: number;
+  firstTried(): void;
+  /** How many callers are about to queue, as soon as the channel is heard. */
+  subscribing: number;
+  /** What the lock's value is to say of this process. */
+  readonly flag: AttemptOptions["flag"];
+  /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
+  mayLinger(head: Waiter): boolean;
+  /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
+  joins(one: Acquisition, first: Waiter): boolean;
+  /** A caller waits in Redis. */
+  waits(head: Waiter): void;
+  /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
+  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
+  /** A caller's time is up: of its wait, or of its first command. */
+  late(one: Acquisition, waiter: Waiter): void;
+  /** No caller is left. */
+  left(one: Acquisition): void;
+}
+
+type State = "idle" | "asking" | "parked" | "owned";
+
+/**
+ * What a parked acquisition waits for, besides its timer. `release`: the message of its own
+ * process's release.
+ */
+type Reason = "grant" | "message" | "release" | "subscription" | "retry";
+
+const MOVES: Readonly<Record<State, readonly State[]>> = {
+  idle: ["asking", "parked"],
+  asking: ["idle", "asking", "parked", "owned"],
+  parked: ["idle", "asking", "parked", "owned"],
+  owned: ["idle", "asking", "parked"],
+};

@@ -4,13 +4,6 @@ import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Leavable, Withdrawer } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
 
-interface Pending {
-  /** Redis may have heard of it since then, on the monotonic clock. */
-  readonly since: number;
-  /** Rings when it is tried again; null while a try is under way. */
-  retry: CallTimer | null;
-}
-
 /**
  * Takes back holds whose state in Redis is unknown: their command was rejected, timed out, or its
  * caller has gone; or a grant came for a hold with which no caller waits any more. Protects the
@@ -92,4 +85,11 @@ export class Cleanup {
     for (const { since } of this.#pending) if (this.#commands.mayHaveReached(since)) return;
     this.#whenDone();
   }
+}
+
+interface Pending {
+  /** Redis may have heard of it since then, on the monotonic clock. */
+  readonly since: number;
+  /** Rings when it is tried again; null while a try is under way. */
+  retry: CallTimer | null;
 }

@@ -6,39 +6,6 @@ import type { AttemptOptions, Callback, Run } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
-/** A hold that is yielded, and how to tell what became of it; null: it ended as it should. */
-export interface Yielded {
-  readonly hold: Hold;
-  tell(answer: ReleaseAnswer | null): void;
-  fail(error: unknown): void;
-}
-
-/** The acquisition. */
-interface Asking {
-  answered(command: Command, answer: AttemptAnswer | YieldAnswer): void;
-  failed(command: Command, error: unknown): void;
-}
-
-/** What a command is to ask. */
-interface CommandOptions {
-  readonly hold: Hold;
-  readonly mode: AttemptOptions["mode"];
-  readonly head: Waiter;
-  /** What the lock's value is to say of this process. */
-  readonly flag: AttemptOptions["flag"];
-  /** The lease in ms, of a hold that may stay with this process. */
-  readonly window: number;
-  /** Where its callers hear of the lock. Null: no caller would wait. */
-  readonly seen: Seen | null;
-  /** Does Redis keep a queue, and grant by message? */
-  readonly isQueued: boolean;
-  /** In the queue, of a hold that looks again. */
-  readonly position: number | null;
-  /** Of a semaphore: what is asked for. */
-  readonly run: Run | null;
-  readonly yielded: Yielded | null;
-}
-
 /**
  * A command of an acquisition that is under way: what it asks, and what was true when it was sent.
  * Protects waiters from an answer that is older than it looks: "held" is not the last word when a
@@ -103,6 +70,39 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   failed(error: unknown): void {
     this.#asking.failed(this, error);
   }
+}
+
+/** A hold that is yielded, and how to tell what became of it; null: it ended as it should. */
+export interface Yielded {
+  readonly hold: Hold;
+  tell(answer: ReleaseAnswer | null): void;
+  fail(error: unknown): void;
+}
+
+/** The acquisition. */
+interface Asking {
+  answered(command: Command, answer: AttemptAnswer | YieldAnswer): void;
+  failed(command: Command, error: unknown): void;
+}
+
+/** What a command is to ask. */
+interface CommandOptions {
+  readonly hold: Hold;
+  readonly mode: AttemptOptions["mode"];
+  readonly head: Waiter;
+  /** What the lock's value is to say of this process. */
+  readonly flag: AttemptOptions["flag"];
+  /** The lease in ms, of a hold that may stay with this process. */
+  readonly window: number;
+  /** Where its callers hear of the lock. Null: no caller would wait. */
+  readonly seen: Seen | null;
+  /** Does Redis keep a queue, and grant by message? */
+  readonly isQueued: boolean;
+  /** In the queue, of a hold that looks again. */
+  readonly position: number | null;
+  /** Of a semaphore: what is asked for. */
+  readonly run: Run | null;
+  readonly yielded: Yielded | null;
 }
 
 /**

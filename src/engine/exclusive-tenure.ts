@@ -7,7 +7,7 @@ import { sendAtTurnEnd } from "../redis/writes.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
-import { Keeping, type UsedTenure } from "./idle-tenures.ts";
+import { newKeeping, type UsedTenure } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
@@ -199,7 +199,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       if (mustTell && !this.isUsed) idle.tell(this);
     } else {
       if (!this.#mayLeaveLater(mono)) return false;
-      this.keeping ??= new Keeping();
+      this.keeping ??= newKeeping();
       this.state = "leaving";
       idle.leaveLater(this);
     }

@@ -3,29 +3,6 @@ import { isRefusal } from "../redis/replies.ts";
 import type { Subscriptions } from "../redis/transport.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 
-/** What is told of a hold's messages. */
-export interface Expecting {
-  /** False: the hold is not wanted any more, so it must be left (R3). */
-  granted(hold: string, grant: Grant): boolean;
-  /** `by`: the label of the caller that took it away; null: not told. */
-  revoked(hold: string, by: string | null): void;
-  /** Somebody else wants the lock. See the message `recall`. */
-  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
-}
-
-/** What an inbox asks of its client. */
-interface InboxOwner {
-  /** Did this client make the hold with this id? */
-  isMade(hold: string): boolean;
-  /**
-   * A lock was granted to a hold of this client that no caller waits with any more: the lock's key,
-   * and the grant's ms.
-   */
-  unexpected(hold: string, key: string, ttl: number): void;
-  /** A channel is heard from now on, or must be done without. */
-  settled(): void;
-}
-
 /**
  * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings
  * each message to the acquisition or lease whose hold the message names.
@@ -131,4 +108,27 @@ export class GrantInbox {
   hears(name: string): boolean {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }
+}
+
+/** What is told of a hold's messages. */
+export interface Expecting {
+  /** False: the hold is not wanted any more, so it must be left (R3). */
+  granted(hold: string, grant: Grant): boolean;
+  /** `by`: the label of the caller that took it away; null: not told. */
+  revoked(hold: string, by: string | null): void;
+  /** Somebody else wants the lock. See the message `recall`. */
+  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
+}
+
+/** What an inbox asks of its client. */
+interface InboxOwner {
+  /** Did this client make the hold with this id? */
+  isMade(hold: string): boolean;
+  /**
+   * A lock was granted to a hold of this client that no caller waits with any more: the lock's key,
+   * and the grant's ms.
+   */
+  unexpected(hold: string, key: string, ttl: number): void;
+  /** A channel is heard from now on, or must be done without. */
+  settled(): void;
 }

@@ -1,19 +1,11 @@
 import type { Inspected, Recalled } from "../api/lock.ts";
-import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
-import type { AttemptAnswer } from "../redis/replies.ts";
-import { atMost } from "../util/abort.ts";
+import { FIRST_REPLY, KEEPER_REPLY } from "../defaults.ts";
+import { atMost, within } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
-import { clearTimeout, setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Context } from "./context.ts";
-import type { Expecting } from "./grant-inbox.ts";
-import type { Hold } from "./lease/hold.ts";
-import type { AttemptOptions, Callback, LockKind, Meant } from "./lock-kind.ts";
-
-interface Owner extends Context {
-  readonly clientId: string;
-  readonly isClosed: boolean;
-}
+import type { LockKind, Meant } from "./lock-kind.ts";
+import { RecallRequest } from "./recall-request.ts";
 
 /**
  * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not
@@ -149,6 +141,11 @@ export class HolderQueries {
   }
 }
 
+interface Owner extends Context {
+  readonly clientId: string;
+  readonly isClosed: boolean;
+}
+
 /**
  * How many holders there are, and whether all of them may have nobody inside. `nonce`: then they
  * are asked that.
@@ -164,106 +161,4 @@ async function holdersOf(
   }
   const { holder, kept } = await kind.inspect(name, nonce);
   return { held: holder === null ? 0 : 1, kept };
-}
-
-/**
- * At the latest so many ms from now, behind the messages that came while this process stood still:
- * they are not late, we are.
- */
-function within(done: Promise<void>, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => setImmediate(resolve), ms);
-    done.then(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-/**
- * A place in the queue that its client leaves as soon as it is granted the lock: that tells that it
- * was given up.
- */
-class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, Expecting {
-  readonly mode = "queue";
-  readonly lease = GRANT_WINDOW;
-  readonly entryTtl = 0;
-  readonly passes = 0;
-  readonly after = null;
-  readonly flag = 0;
-  readonly run = null;
-  readonly channel: AttemptOptions["channel"];
-  readonly nonce: string;
-  readonly meant: number | null;
-  readonly #kind: LockKind;
-  readonly #context: Context;
-  readonly #hold: Hold;
-  #is: Recalled = "silent";
-  /** Of the command, and of the holder. */
-  #sent: (error?: unknown) => void = () => {};
-  #ended: () => void = () => {};
-
-  constructor(kind: LockKind, name: string, context: Context, nonce: string, meant: number | null) {
-    this.nonce = nonce;
-    this.meant = meant;
-    this.#kind = kind;
-    this.#context = context;
-    const { subscriptions, channelOf } = context.inbox;
-    const own = channelOf(name);
-    const isHeard = subscriptions.isReady(own);
-    this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
-    this.#hold = context.newHold(kind, name, this);
-    this.#hold.asks(this.lease);
-  }
-
-  async answer(wait: number): Promise<Recalled> {
-    const { inbox } = this.#context;
-    inbox.asked.set(this.nonce, () => this.#end("busy"));
-    const ended = new Promise<void>((resolve) => {
-      this.#ended = resolve;
-    });
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.#sent = (error) => (error === undefined ? resolve() : reject(error));
-        this.#kind.attempt(this.#hold, this, this);
-      });
-      await within(ended, wait);
-    } finally {
-      inbox.asked.delete(this.nonce);
-      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to
-      // the next waiter; a grant that is read behind this is left once more (R3).
-      this.#context.leave(this.#kind, this.#hold);
-    }
-    return this.#is;
-  }
-
-  answered(answer: AttemptAnswer): void {
-    // Free since a moment ago: the holder that was meant has ended by itself.
-    if (answer.is === "owner") this.#end(this.meant === null ? "released" : "free");
-    // Not queued: somebody else has it by now.
-    else if (answer.is === "held" && answer.position === null) this.#end("busy");
-    else if (answer.is !== "held") this.#end("silent");
-    this.#sent();
-  }
-
-  failed(error: unknown): void {
-    this.#sent(error ?? new Error("no answer"));
-  }
-
-  granted(): boolean {
-    this.#end("released");
-    return true;
-  }
-
-  revoked(): void {
-    this.#end("released");
-  }
-
-  /** It is left as soon as it is granted. */
-  recalled(): void {}
-
-  #end(is: Recalled): void {
-    this.#is = is;
-    this.#ended();
-  }
 }

@@ -15,56 +15,6 @@ import type { LockKind } from "./lock-kind.ts";
 import { ttlFor } from "./policies/fits.ts";
 import { atTurnEnd } from "./turn.ts";
 
-/** How a tenure stays with its process while nobody is inside. */
-export class Keeping {
-  /** Since when nobody is, and until when that may last, on the monotonic clock. 0: never yet. */
-  since = 0;
-  until = 0;
-  /** `since`, when it was last put at the end of the line of those that are kept. */
-  keptAt = 0;
-  /** How often it was taken again; and what that has saved, in pairs of commands. */
-  uses = 0;
-  saved = 0;
-}
-
-/** A tenure that may stay with nobody inside. */
-export interface KeptTenure {
-  readonly hold: Hold;
-  readonly kind: LockKind;
-  readonly state: "inside" | "idle" | "leaving" | "ended";
-  readonly isOver: boolean;
-  readonly keeping: Keeping | null;
-  /** It ends, and nobody is inside. Its release is sent from outside. */
-  takeLeave(): void;
-  /** That was answered; null: it was not. */
-  leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void;
-}
-
-/** A tenure into which callers come without asking. */
-export interface UsedTenure extends KeptTenure {
-  /** What the caller that was inside last has asked for. */
-  readonly terms: Terms;
-  /** Has one come so since the last renewal was sent, which was then? */
-  isUsed: boolean;
-  readonly sentAt: number;
-  /** A renewal is sent. */
-  asks(at: number): void;
-  /** It was answered. `told`: what it asked for. */
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): void;
-  /** The event loop has turned: the next caller may come, or there is none. */
-  resume(): void;
-}
-
-/** What they need of their client. */
-interface Client {
-  readonly timers: Timers;
-  readonly inbox: GrantInbox;
-  readonly commands: Transport;
-  readonly cleanup: Cleanup;
-  readonly linger: { readonly most: number };
-  readonly window: number;
-}
-
 /**
  * The tenures of a client into which callers come without asking, and those in which nobody is.
  * Protects the next caller of each from waiting for Redis, because what Redis has said last is
@@ -300,6 +250,58 @@ export class IdleTenures {
     const { inbox } = this.#client;
     inbox.ready(inbox.channelOf(name)).catch(() => {});
   }
+}
+
+/** How a tenure stays with its process while nobody is inside. */
+export interface Keeping {
+  /** Since when nobody is, and until when that may last, on the monotonic clock. 0: never yet. */
+  since: number;
+  until: number;
+  /** `since`, when it was last put at the end of the line of those that are kept. */
+  keptAt: number;
+  /** How often it was taken again; and what that has saved, in pairs of commands. */
+  uses: number;
+  saved: number;
+}
+
+export const newKeeping = (): Keeping => ({ since: 0, until: 0, keptAt: 0, uses: 0, saved: 0 });
+
+/** A tenure that may stay with nobody inside. */
+export interface KeptTenure {
+  readonly hold: Hold;
+  readonly kind: LockKind;
+  readonly state: "inside" | "idle" | "leaving" | "ended";
+  readonly isOver: boolean;
+  readonly keeping: Keeping | null;
+  /** It ends, and nobody is inside. Its release is sent from outside. */
+  takeLeave(): void;
+  /** That was answered; null: it was not. */
+  leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void;
+}
+
+/** A tenure into which callers come without asking. */
+export interface UsedTenure extends KeptTenure {
+  /** What the caller that was inside last has asked for. */
+  readonly terms: Terms;
+  /** Has one come so since the last renewal was sent, which was then? */
+  isUsed: boolean;
+  readonly sentAt: number;
+  /** A renewal is sent. */
+  asks(at: number): void;
+  /** It was answered. `told`: what it asked for. */
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): void;
+  /** The event loop has turned: the next caller may come, or there is none. */
+  resume(): void;
+}
+
+/** What they need of their client. */
+interface Client {
+  readonly timers: Timers;
+  readonly inbox: GrantInbox;
+  readonly commands: Transport;
+  readonly cleanup: Cleanup;
+  readonly linger: { readonly most: number };
+  readonly window: number;
 }
 
 const MINUTE = 60_000;

@@ -12,41 +12,6 @@ import {
 import { between } from "../util/random.ts";
 
 /**
- * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "wanted": the
- * same, before it was ever idle, which has cost nobody a message. "lapsed": nobody did for as long
- * as it might stay. "given up": too many were kept, a connection broke, the client closed. "not
- * kept": it was acquired to be kept, and could not be, because its caller had it for too long.
- */
-export type KeptEnd = "recalled" | "wanted" | "lapsed" | "given up" | "not kept";
-
-/**
- * What a caller saves that takes a kept lock again: a pair of commands, and half of it where it has
- * to ask Redis first.
- */
-export const TAKEN = 1;
-export const ASKED = 0.5;
-
-/** What is known of a name. */
-class Memory {
-  /**
-   * What it has saved, in pairs of commands, on average over the last times that it was kept; and
-   * how many these are.
-   */
-  saved = 0;
-  times = 0;
-  isWorthIt = false;
-  /** It may be kept once, to see whether that is worth it. */
-  isTried = false;
-  /** How long it rests after the latest time that was not worth it, in ms, and until when. */
-  rest = 0;
-  restsUntil = Number.NEGATIVE_INFINITY;
-  /** The part of its callers that came right back, 0 to 1, smoothed. Null: not known. */
-  back: number | null = null;
-  /** It was asked for since it was last spared from being forgotten. */
-  isInUse = false;
-}
-
-/**
  * Which unlocked locks a client keeps, learned from what became of those that it kept: one that its
  * own process takes again saves that process two commands, one that another process wants costs
  * that process a round trip. It knows no Redis and no clock. A name that is not kept costs one look
@@ -180,7 +145,7 @@ export class LingerPolicy {
     let known = this.#names.get(name);
     if (known) return known;
     if (this.#names.size >= this.most) this.#forgetOne();
-    known = new Memory();
+    known = newMemory();
     this.#names.set(name, known);
     return known;
   }
@@ -201,3 +166,49 @@ export class LingerPolicy {
     }
   }
 }
+
+/**
+ * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "wanted": the
+ * same, before it was ever idle, which has cost nobody a message. "lapsed": nobody did for as long
+ * as it might stay. "given up": too many were kept, a connection broke, the client closed. "not
+ * kept": it was acquired to be kept, and could not be, because its caller had it for too long.
+ */
+export type KeptEnd = "recalled" | "wanted" | "lapsed" | "given up" | "not kept";
+
+/**
+ * What a caller saves that takes a kept lock again: a pair of commands, and half of it where it has
+ * to ask Redis first.
+ */
+export const TAKEN = 1;
+export const ASKED = 0.5;
+
+/** What is known of a name. */
+interface Memory {
+  /**
+   * What it has saved, in pairs of commands, on average over the last times that it was kept; and
+   * how many these are.
+   */
+  saved: number;
+  times: number;
+  isWorthIt: boolean;
+  /** It may be kept once, to see whether that is worth it. */
+  isTried: boolean;
+  /** How long it rests after the latest time that was not worth it, in ms, and until when. */
+  rest: number;
+  restsUntil: number;
+  /** The part of its callers that came right back, 0 to 1, smoothed. Null: not known. */
+  back: number | null;
+  /** It was asked for since it was last spared from being forgotten. */
+  isInUse: boolean;
+}
+
+const newMemory = (): Memory => ({
+  saved: 0,
+  times: 0,
+  isWorthIt: false,
+  isTried: false,
+  rest: 0,
+  restsUntil: Number.NEGATIVE_INFINITY,
+  back: null,
+  isInUse: false,
+});

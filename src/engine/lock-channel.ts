@@ -1,9 +1,6 @@
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 
-/** A channel, as a command names it; `mayQueue`: would a grant be found that comes by it? */
-export type Seen = NonNullable<AttemptOptions["channel"]> & { readonly mayQueue: boolean };
-
 /**
  * How a process hears of one lock: grants on the client's own channel, or messages on a channel of
  * the lock. Protects waiters from queueing, or sleeping, where nothing could reach them.
@@ -80,3 +77,6 @@ export class LockChannel {
     if (name !== null) void this.#inbox.subscriptions.selfTest(name);
   }
 }
+
+/** A channel, as a command names it; `mayQueue`: would a grant be found that comes by it? */
+export type Seen = NonNullable<AttemptOptions["channel"]> & { readonly mayQueue: boolean };

@@ -12,7 +12,6 @@ import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import type { Context } from "./context.ts";
-import { enterFollowed } from "./followed.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
 import { IdleTenures } from "./idle-tenures.ts";
@@ -24,6 +23,7 @@ import { LocalLock } from "./local-lock.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
+import { follow } from "./telemetry/following.ts";
 import { type AcquireRequest, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
 
@@ -126,7 +126,7 @@ export class LockManager implements Context {
   ): Promise<T | null> {
     const { terms, wait, signal, by, came, batchedTry, passes = kind.localHandoffs } = request;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
-      return enterFollowed(this, kind, name, request, take);
+      return this.#enterFollowed(kind, name, request, take);
     const localLock = this.#localLocks.get(kind)?.get(name);
     if (localLock?.isOpen && !signal?.aborted) {
       // Kept since it was unlocked: nobody is asked.
@@ -158,6 +158,23 @@ export class LockManager implements Context {
       (localLock ?? this.#newLocalLock(kind, name)).join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });
+  }
+
+  /** While a subscriber of a channel follows calls. Named as a caller, so that it is followed once. */
+  #enterFollowed<T>(
+    kind: LockKind,
+    name: string,
+    request: AcquireRequest,
+    take: (lease: SharedLease) => T,
+  ): Promise<T | null> {
+    const { terms, wait } = request;
+    const by = { ...this.newCaller(kind.eventKind), units: terms.permits?.units };
+    return follow(this.events, by, { name, wait, lease: terms.lease }, (got) =>
+      this.enter(kind, name, { ...request, by }, (lease) => {
+        got(lease);
+        return take(lease);
+      }),
+    );
   }
 
   /** One more call, for its events. */

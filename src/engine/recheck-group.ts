@@ -1,14 +1,6 @@
 import { RECHECKS } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 
-/** A hold in a queue of Redis: its acquisition. */
-interface Place {
-  /** Looks again at this time at the latest. */
-  lookBefore(at: number): void;
-  /** Looks again now. */
-  lookAgain(): void;
-}
-
 /**
  * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the
  * queue. Only the first one sleeps and looks again, and its re-check keeps the entries of all.
@@ -57,4 +49,12 @@ export class RecheckGroup {
     // that got the lock can give it back, a look is executed in time.
     if (dueAt <= now) queueMicrotask(() => next.lookAgain());
   }
+}
+
+/** A hold in a queue of Redis: its acquisition. */
+interface Place {
+  /** Looks again at this time at the latest. */
+  lookBefore(at: number): void;
+  /** Looks again now. */
+  lookAgain(): void;
 }

@@ -9,33 +9,6 @@ import type { Watchdog } from "./lease/watchdog.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
 
-/** The callers of one client at one lock. */
-interface Callers extends Iterable<Waiter> {
-  readonly kind: LockKind;
-  readonly name: string;
-}
-
-/**
- * The clients of this process that are not closed. A client that was only forgotten must not be
- * kept by this.
- */
-const clients = new Set<WeakRef<SelfWait>>();
-
-/**
- * When a caller that waits for a lock of its own process has waited for so long that it must be
- * called a deadlock.
- */
-export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
-
-/**
- * Of these callers, the first one that may have been called by the code that holds the lock: a
- * caller that came before the holder got it waits in a plain queue.
- */
-export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
-  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
-  return null;
-}
-
 /**
  * Warns of the commonest self-made deadlock: a caller waits for a lock that its own process keeps
  * holding, in this client or in another one.
@@ -184,6 +157,33 @@ export class SelfWait {
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
   }
+}
+
+/** The callers of one client at one lock. */
+interface Callers extends Iterable<Waiter> {
+  readonly kind: LockKind;
+  readonly name: string;
+}
+
+/**
+ * The clients of this process that are not closed. A client that was only forgotten must not be
+ * kept by this.
+ */
+const clients = new Set<WeakRef<SelfWait>>();
+
+/**
+ * When a caller that waits for a lock of its own process has waited for so long that it must be
+ * called a deadlock.
+ */
+export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
+
+/**
+ * Of these callers, the first one that may have been called by the code that holds the lock: a
+ * caller that came before the holder got it waits in a plain queue.
+ */
+export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
+  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
+  return null;
 }
 
 /** Of names that are made at run time there may be any number of places. */

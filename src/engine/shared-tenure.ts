@@ -18,13 +18,6 @@ import { Tenure, type TenureHome } from "./tenure.ts";
 import { atTurnEnd, isTurnSpent } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
-/** How it begins: in a writer's time, or with a hold of its own. */
-interface Beginning {
-  readonly writer?: SharedLease;
-  /** May it stay with this process when the last user has left? */
-  readonly lingers?: boolean;
-}
-
 /**
  * One hold that readers of this process share, each with a lease of its own. What is found serves
  * all that wait, and others come in while it is known that nobody waits, or when Redis says so
@@ -392,6 +385,13 @@ export class SharedTenure extends Tenure implements Openness {
     // Last: a listener may call, and would find what is wanted.
     this.tellRecalled();
   }
+}
+
+/** How it begins: in a writer's time, or with a hold of its own. */
+interface Beginning {
+  readonly writer?: SharedLease;
+  /** May it stay with this process when the last user has left? */
+  readonly lingers?: boolean;
 }
 
 /** By what a client remembers whether the reads of a lock were worth keeping. */

@@ -8,7 +8,7 @@ import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import type { Expecting } from "./grant-inbox.ts";
-import { Keeping, type KeptTenure } from "./idle-tenures.ts";
+import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
@@ -20,36 +20,6 @@ import { type Applicant, fits } from "./policies/fits.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import type { Waiter } from "./waiter.ts";
-
-/** What a tenure needs of its lock, and tells it. */
-export interface TenureHome {
-  readonly kind: LockKind;
-  readonly name: string;
-  readonly context: Context;
-  readonly health: RedisHealth;
-  /** A caller of this process waits, and would hear of the lock. */
-  readonly channel: { readonly isHeard: boolean; listen(): void };
-  /** What the lock's value is to say of this process. */
-  readonly flag: HolderFlag;
-  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
-  readonly shared: Acquisition | null;
-  /** Does a caller of this process want to write what its readers share? */
-  readonly hasWriter: boolean;
-  /** Since when the first of these waits; Infinity: none does, or none would. */
-  readonly writerSince: number;
-  /** The same lock as its readers have it. */
-  readonly readers: TenureHome;
-  /** It has a hold of its own from now on. */
-  began(tenure: Tenure): void;
-  /** Whether callers may come in without standing in line may have changed. */
-  look(): void;
-  /** It is over. */
-  ended(tenure: Tenure): void;
-  /** Callers that have waited since before then are refused: more tries would end the same. */
-  refuseSince(before: number, error: () => Error): void;
-  /** Several callers that have left are told so together, and may come back together. */
-  gather(): void;
-}
 
 /**
  * One hold that owns the lock, and its users in this process: which callers are inside, which comes
@@ -339,7 +309,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** Nobody is inside from now on, until then at the latest. */
   protected becomeIdle(mono: number, until: number): void {
     const { linger, idle } = this.context;
-    this.keeping ??= new Keeping();
+    this.keeping ??= newKeeping();
     this.state = "idle";
     this.keeping.since = mono;
     this.keeping.until = until;
@@ -478,6 +448,36 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.hold.isRevoked = true;
     this.lose("revoked", by);
   }
+}
+
+/** What a tenure needs of its lock, and tells it. */
+export interface TenureHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly context: Context;
+  readonly health: RedisHealth;
+  /** A caller of this process waits, and would hear of the lock. */
+  readonly channel: { readonly isHeard: boolean; listen(): void };
+  /** What the lock's value is to say of this process. */
+  readonly flag: HolderFlag;
+  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
+  readonly shared: Acquisition | null;
+  /** Does a caller of this process want to write what its readers share? */
+  readonly hasWriter: boolean;
+  /** Since when the first of these waits; Infinity: none does, or none would. */
+  readonly writerSince: number;
+  /** The same lock as its readers have it. */
+  readonly readers: TenureHome;
+  /** It has a hold of its own from now on. */
+  began(tenure: Tenure): void;
+  /** Whether callers may come in without standing in line may have changed. */
+  look(): void;
+  /** It is over. */
+  ended(tenure: Tenure): void;
+  /** Callers that have waited since before then are refused: more tries would end the same. */
+  refuseSince(before: number, error: () => Error): void;
+  /** Several callers that have left are told so together, and may come back together. */
+  gather(): void;
 }
 
 const NO_TERMS: Terms = {

@@ -7,35 +7,6 @@ import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { BatchedTry } from "./lock-kind.ts";
 
-/** How a caller comes in. */
-export interface AcquireRequest {
-  readonly terms: Terms;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
-  /**
-   * Whose part it is, of a call that wants several locks, and says itself when it gives up. Left
-   * out: a call of its own.
-   */
-  readonly by?: Caller | undefined;
-  /**
-   * How often the lock may have been passed on in this process before this caller gets it. Left
-   * out: as its kind has it.
-   */
-  readonly passes?: number | undefined;
-  /** It is one of several tries that are sent together, with `wait` 0. */
-  readonly batchedTry?: BatchedTry | undefined;
-  /** Gets the waiter, of a call that may leave the queue for what its scope does. */
-  readonly came?: ((waiter: Waiter) => void) | undefined;
-}
-
-/** The acquisition that asks for a waiter. */
-interface Group {
-  /** Its time is up: of its wait, or of its first command. */
-  late(waiter: Waiter): void;
-  /** It ends before its time, with this reason. */
-  leave(waiter: Waiter, reason: unknown): void;
-}
-
 /**
  * One call that wants the lock. Settled once: with what `take` makes of its lease, with null
  * (another client holds it), or with an error. It is its own timer, list entry and listener of its
@@ -140,6 +111,35 @@ export class Waiter extends Timer implements Caller, Abortable {
   override ring(): void {
     this.group?.late(this);
   }
+}
+
+/** How a caller comes in. */
+export interface AcquireRequest {
+  readonly terms: Terms;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+  /**
+   * Whose part it is, of a call that wants several locks, and says itself when it gives up. Left
+   * out: a call of its own.
+   */
+  readonly by?: Caller | undefined;
+  /**
+   * How often the lock may have been passed on in this process before this caller gets it. Left
+   * out: as its kind has it.
+   */
+  readonly passes?: number | undefined;
+  /** It is one of several tries that are sent together, with `wait` 0. */
+  readonly batchedTry?: BatchedTry | undefined;
+  /** Gets the waiter, of a call that may leave the queue for what its scope does. */
+  readonly came?: ((waiter: Waiter) => void) | undefined;
+}
+
+/** The acquisition that asks for a waiter. */
+interface Group {
+  /** Its time is up: of its wait, or of its first command. */
+  late(waiter: Waiter): void;
+  /** It ends before its time, with this reason. */
+  leave(waiter: Waiter, reason: unknown): void;
 }
 
 /**

@@ -27,7 +27,8 @@ import {
   undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Script, ScriptKeys } from "../redis/script.ts";
+import type { Script } from "../redis/script.ts";
+import { HandoffKeys } from "./handoff-keys.ts";
 import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
@@ -46,19 +47,6 @@ const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
 
 const released = (reply: unknown): ReleaseAnswer =>
   reply === codes.RELEASED ? RELEASED : decodeRelease(plain(reply));
-
-/** The keys of a lock. A hold keeps them, as its kind's record, from its first command to its release. */
-class HandoffKeys {
-  readonly name: string;
-  readonly lock: string;
-  readonly script: ScriptKeys;
-
-  constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: Commands) {
-    this.name = name;
-    this.lock = lock;
-    this.script = commands.keysOf([lock, queue, clients, clock]);
-  }
-}
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of

@@ -1,5 +1,4 @@
 import type { ForceUnlockOptions } from "../api/options.ts";
-import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "../api/semaphore.ts";
 import { nounOf } from "../api/wording.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
@@ -12,10 +11,10 @@ import { unavailable } from "../redis/replies.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { type CallRules, checkForceUnlock } from "./arguments.ts";
-import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
-import type { Scope, Scopes } from "./scope.ts";
+import { PermitHandle } from "./permit-handle.ts";
 import { waitBeside } from "./scope-wait.ts";
+import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { runBody } from "./with-lock.ts";
 
@@ -140,24 +139,6 @@ export class CountingSemaphore implements Semaphore {
   }
 }
 
-/** A handle on permits. They fence nothing, so it has no token. */
-class PermitHandle extends LeaseHandle implements PermitLease {
-  readonly units: number;
-
-  constructor(shared: SharedLease, scope: Scope | null) {
-    super(shared, scope, true);
-    this.units = shared.units ?? 1;
-  }
-
-  release(): Promise<void> {
-    return this.leave();
-  }
-
-  override toJSON(): object {
-    return { ...super.toJSON(), units: this.units };
-  }
-}
-
 /**
  * By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore
  * it does not lend.
@@ -168,5 +149,3 @@ const UNSHARED = { isOrdered: false, isReentrant: true, place: null };
 const itself = (shared: SharedLease): SharedLease => shared;
 
 inspectAs(CountingSemaphore, "Semaphore");
-inspectAs(PermitHandle, "PermitLease");
-refuseRenamedMethods(PermitHandle, RENAMED.permits);

@@ -16,9 +16,10 @@ import type { Waiter } from "../engine/waiter.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Timer } from "../util/timers.ts";
-import type { Holding, Place } from "./holding.ts";
+import type { Holding } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
-import type { Scopes } from "./scope.ts";
+import type { Place } from "./place.ts";
+import type { Scopes } from "./scopes.ts";
 import { isInTheWay } from "./upgrade.ts";
 import { keyOf } from "./with-lock.ts";
 

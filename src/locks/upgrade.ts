@@ -6,7 +6,7 @@ import type { Terms } from "../engine/lease/terms.ts";
 import type { LockKind } from "../engine/lock-kind.ts";
 import { quote } from "../util/quote.ts";
 import type { Holding } from "./holding.ts";
-import type { Scopes } from "./scope.ts";
+import type { Scopes } from "./scopes.ts";
 import { keyOf } from "./with-lock.ts";
 
 /** A reader of a scope that writes stands beside its writer, which may leave before it. */

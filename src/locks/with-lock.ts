@@ -6,8 +6,10 @@ import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Request } from "../engine/lease/terms.ts";
 import type { LockKind } from "../engine/lock-kind.ts";
 import { quoteAll } from "../util/quote.ts";
-import type { Loan, Taken } from "./holding.ts";
-import { Scope, type Scopes } from "./scope.ts";
+import type { Taken } from "./holding.ts";
+import type { Loan } from "./loan.ts";
+import { Scope } from "./scope.ts";
+import type { Scopes } from "./scopes.ts";
 
 /** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
 export function keyOf(protocol: LockKind["protocol"], name: string): string {

@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { clocks } from "./clock.ts";
-import { clearTimeout, customTimers, setTimeout } from "./real-timers.ts";
+import { clearTimeout, customTimers, setImmediate, setTimeout } from "./real-timers.ts";
 
 /** What is told that a signal aborts. */
 export interface Abortable {
@@ -103,3 +103,17 @@ export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown>
     fallback: () => {},
     customTimers,
   });
+
+/**
+ * At the latest so many ms from now, behind the messages that came while this process stood still:
+ * they are not late, we are.
+ */
+export function within(done: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => setImmediate(resolve), ms);
+    done.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

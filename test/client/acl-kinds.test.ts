@@ -25,8 +25,13 @@ async function as(rules: readonly string[], db = 0) {
   await own.admin.call("ACL", "LOG", "RESET");
   const user = await own.addUser(...rules);
   onTestFinished(async () => expect(await own.admin.call("ACL", "LOG")).toEqual([]));
-  // No PING, which is no right of theirs.
-  return () => parties.join({ url: own.url, redis: { ...user, db, lazyConnect: true } });
+  return async () => {
+    // Without PING, which the user has no right to.
+    const party = await parties.join({ url: own.url, redis: { ...user, db, lazyConnect: true } });
+    // A call that does not wait gives a connection that is still being made 500 ms.
+    await party.redis.connect();
+    return party;
+  };
 }
 
 describe("a user with the documented rights, and no other, is enough for", () => {

@@ -27,11 +27,13 @@ beforeEach(async () => {
   await own.admin.script("FLUSH");
 });
 
-const join = (redis: { keyPrefix?: string } = {}): Promise<Party> =>
-  parties.join({
-    url: own.url,
-    redis: { username: "holdfast", password: "change-me", ...redis, lazyConnect: true },
-  });
+/** Connected: a call that does not wait gives a connection that is still being made 500 ms. */
+async function join(redis: { keyPrefix?: string } = {}): Promise<Party> {
+  const user = { username: "holdfast", password: "change-me", lazyConnect: true };
+  const party = await parties.join({ url: own.url, redis: { ...user, ...redis } });
+  await party.redis.connect();
+  return party;
+}
 const allow = (...more: string[]) => own.admin.call("ACL", "SETUSER", "holdfast", ...more);
 
 describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kind) => {

@@ -52,7 +52,7 @@ it.each([
   expect(warnings).toEqual([]);
 });
 
-it("callers of one client in a circle: one is rejected", async () => {
+it("callers of one client that wait for each other: one is rejected", async () => {
   const { locks } = await join();
   const { outcomes } = circle([locks, locks]);
   expect(codes(await Promise.all(outcomes))).toEqual(["DEADLOCK", "both"]);
@@ -157,7 +157,7 @@ it("a chain that is none, and a hold that is let go while others look: nobody is
   expect(told).toEqual([]);
 });
 
-it("a circle through a semaphore only warns", async () => {
+it("a deadlock through a semaphore only warns", async () => {
   const [one, other] = [await join(), await join()];
   const told = listen(one.locks, other.locks);
   const [name, permits] = [freshName(), freshName()];

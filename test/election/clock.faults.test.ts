@@ -1,22 +1,13 @@
 import { expect, it } from "vitest";
 import type { Election, Term } from "../../src/index.ts";
-import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
-import { Stage } from "../support/stage.ts";
+import { HOUR, stageWithClock } from "../support/clock-stage.ts";
 import { until } from "../support/until.ts";
 
 // The server's clock is set back. A term ends by it, tokens follow it, and observers are told by it
 // how long a term lasts.
 
-const HOUR = 3_600_000;
-const LEASE = 1_500;
-let clock: ServerClock;
-const stage = new Stage({
-  async launch() {
-    const launched = await launchWithClock();
-    clock = launched.clock;
-    return launched.server;
-  },
-});
+const LEASE = 4_500;
+const { stage, clock } = stageWithClock();
 
 /** `near` leads, and a candidate of `far` waits. */
 async function scene(): Promise<{ theirs: Election; term: Term; next: Promise<Term> }> {

@@ -59,12 +59,13 @@ it("a process that waits for itself, or is late for others, is warned of in one 
   const watch = (warning: Error & { code?: string }) => seen.push(warning);
   process.on("warning", watch);
   onTestFinished(() => void process.off("warning", watch));
-  const { locks } = await parties.join({ client: { label: "charge", leaseTime: 100 } });
+  const { locks } = await parties.join({ client: { label: "charge" } });
   const lock = locks.lock(freshName());
   await lock.withLock(() =>
     locks.outside(async () => {
       const waiting = new AbortController();
-      const waiter = lock.lock({ signal: waiting.signal });
+      // It is warned of after two leases of the caller that waits.
+      const waiter = lock.lock({ signal: waiting.signal, lease: 100 });
       await until(() => seen.some(({ code }) => code === "LOCK_SELF_WAIT"), { what: "a warning" });
       waiting.abort();
       await failure(waiter);

@@ -2,22 +2,13 @@ import { afterEach, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import { StaleTokenError } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
-import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
-import { Stage } from "../support/stage.ts";
+import { HOUR, stageWithClock } from "../support/clock-stage.ts";
 import { until } from "../support/until.ts";
 
 // The clock of the server that has the lock and the resource is set back. Tokens are times of it,
 // and so is the end of a fence.
 
-const HOUR = 3_600_000;
-let clock: ServerClock;
-const stage = new Stage({
-  async launch() {
-    const launched = await launchWithClock();
-    clock = launched.clock;
-    return launched.server;
-  },
-});
+const { stage, clock } = stageWithClock();
 
 // Tokens never fall: behind a clock that stays back they would be times that are still to come.
 afterEach(() => clock.jump(-clock.ahead));

@@ -191,7 +191,7 @@ describe("the fence", () => {
     expect((await state()).value).toBe("again");
   });
 
-  it("takes counters of another origin when it remembers for ever", async () => {
+  it("takes counters of another origin when it remembers forever", async () => {
     const counter = (fence: number) =>
       fencedSet(party.redis, key, `${fence}`, { fence, remember: Number.POSITIVE_INFINITY });
     await counter(1);

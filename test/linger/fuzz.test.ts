@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describe.each([false, true])("clients that keep their locks: %s", (lingers) => {
+describe.each([false, true])("clients that cache their locks: %s", (lingers) => {
   it.each<FuzzFaults>(["none", "forget", "connections"])("faults: %s", async (faults) => {
     const { violations, turns } = await fuzz({ url: server.url, seed, ms: MS, faults, lingers });
     expect(violations, `TEST_SEED=${seed}`).toEqual([]);

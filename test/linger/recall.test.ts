@@ -1,214 +1,184 @@
-import { describe, expect, it, vi } from "vitest";
-import type { Lock } from "../../src/index.ts";
-import { HandoffLock } from "../../src/kinds/handoff.ts";
-import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
-import { lockOf } from "../support/permit.ts";
-import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
+import type { Socket } from "node:net";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { Gate, holdAnswer } from "../contract/observe.ts";
+import type { Party } from "../support/fixture.ts";
+import { messagesRead } from "../support/messages-read.ts";
+import { Stage, timedAwake } from "../support/stage.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
 import { until } from "../support/until.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "./kept-elsewhere.ts";
+import { warm } from "../support/warm.ts";
 
-// Questions to a client that may keep a lock with nobody inside, by callers that do not want to wait for it.
+// Another process wants a lock that is cached, or would be: the holder is recalled, and gives it up,
+// at every moment of its own commands.
 
-vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
-const stage = new Stage();
+/** ms: less than `linger`, and than a re-check. */
+const AT_ONCE = 500;
 
-const kept = (manners: Manners): Promise<FakeKeeper> => keptElsewhere(stage, manners);
-const mine = (kind: "lock" | "fairLock" = "lock") => stage.near.locks[kind](stage.lock.name);
-const sent = (...script: Parameters<typeof runs>): number => scriptsSent(stage, ...script);
+vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
+const stage = new Stage({ near: { client: LINGERING } });
 
-describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
-  it.each([
-    ["idle", false],
-    ["busy", true],
-    ["silent", true],
-  ] as const)("isLocked() of one whose keeper is %s: %s", async (manners, isLocked) => {
-    const keeper = await kept(manners);
-    await stage.warm(stage.near);
-    stage.proxy.record();
-    const [[answer, awake], ms] = await timed(timedAwake(mine(kind).isLocked()));
-    expect(answer).toBe(isLocked);
-    if (manners === "silent") expect(ms).toBeGreaterThanOrEqual(SILENCE - 5);
-    expect(awake).toBeLessThan(manners === "silent" ? SILENCE + AT_ONCE : AT_ONCE);
-    expect(keeper.recalls).toEqual([expect.stringMatching(/ \?.* holdfast:\{/)]);
-    // Nothing but questions: nobody is asked to give anything up.
-    expect([sent("inspect"), sent("acquire"), sent("leave")]).toEqual([2, 0, 0]);
-    expect(await stage.lock.holder()).toBe(keeper.hold);
-  });
-
-  it("inspect() says that it may be kept, and asks nobody", async () => {
-    const keeper = await kept("idle");
-    expect(await mine(kind).inspect()).toMatchObject({ kept: true, holder: { id: `${keeper.id}:1` } });
-    await keeper.keep(stage.lock.name, 1);
-    expect(await mine(kind).inspect()).toMatchObject({ kept: false, holder: { id: `${keeper.id}:1` } });
-    expect(await mine(kind).isLocked()).toBe(true);
-    expect(keeper.recalls).toEqual([]);
-  });
-
-  it("recall() has an idle keeper give it up, and takes nothing", async () => {
-    const keeper = await kept("idle");
-    expect(await mine(kind).recall()).toBe("released");
-    await stage.lock.gone();
-    expect(keeper.recalls).toHaveLength(1);
-    expect(await mine(kind).recall()).toBe("free");
-    await (await stage.far.locks.lock(stage.lock.name).tryLock())?.unlock();
-  });
-
-  it("recall() is told at once that somebody is inside, and leaves no place behind", async () => {
-    await kept("busy");
-    await stage.warm(stage.near);
-    const [answer, waited] = await timedAwake(mine(kind).recall({ wait: 5_000 }));
-    expect(answer).toBe("busy");
+describe("a recall", () => {
+  it("is sent by a caller of another process, which has the lock at once, also under fake timers", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    await (await near.locks.lock(lock.name).lock()).unlock();
+    const fakes = [
+      "setTimeout",
+      "setInterval",
+      "setImmediate",
+      "clearTimeout",
+      "clearInterval",
+      "clearImmediate",
+    ];
+    vi.useFakeTimers({ toFake: fakes as ["setTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const [lease, waited] = await timedAwake(far.locks.lock(lock.name).lock());
     expect(waited).toBeLessThan(AT_ONCE);
-    await stage.lock.queued(0);
+    await lease.unlock();
   });
 
-  it("recall() of a keeper that does not answer takes its time, and leaves no place behind", async () => {
-    const keeper = await kept("silent");
-    await stage.warm(stage.near);
-    const [answer, waited] = await timed(mine(kind).recall({ wait: 300 }));
-    expect([answer, waited >= 295]).toEqual(["silent", true]);
-    await stage.lock.queued(0);
-    expect(await stage.lock.holder()).toBe(keeper.hold);
-  });
-});
-
-describe("recall()", () => {
-  it("finds a holder that is no keeper busy, with one command", async () => {
-    const held = await stage.far.locks.lock(stage.lock.name).lock();
-    await mine().isLocked();
-    stage.proxy.record();
-    expect(await mine().recall()).toBe("busy");
-    expect(stage.proxy.commands).toHaveLength(1);
-    await held.unlock();
-  });
-
-  it.each(["redissonLock", "spinLock"] as const)("of %s says whether somebody holds it", async (kind) => {
-    const lock = lockOf(stage.near.locks, kind, stage.lock.name);
-    expect(await lock.recall()).toBe("free");
-    const held = await lockOf(stage.far.locks, kind, stage.lock.name).lock();
-    expect([await lock.recall(), (await lock.inspect()).kept]).toEqual(["busy", false]);
-    await held.unlock();
-  });
-
-  it("at the same time is one question for each name", async () => {
-    const keeper = await kept("silent");
-    const other = `${stage.lock.name}:other`;
-    await keeper.keep(other);
-    await stage.warm(stage.near);
-    const recalled = [mine().recall({ wait: 600 }), mine("fairLock").recall({ wait: 600 }), mine().recall()];
-    const beside = stage.near.locks.lock(other).recall({ wait: 600 });
-    expect(await Promise.all([...recalled, beside])).toEqual(["silent", "silent", "silent", "silent"]);
-    expect(keeper.recalls).toHaveLength(2);
-    keeper.manners = "busy";
-    expect(await mine().recall()).toBe("busy");
-    await stage.far.redis.del(`holdfast:{${other}}`);
-  });
-
-  it("goes by the keeper that it asked: a lock that goes to somebody else meanwhile is not released by anybody", async () => {
-    const keeper = await kept("silent");
-    await stage.warm(stage.near);
-    const recalled = mine().recall({ wait: 5_000 });
-    await until(() => keeper.recalls.length === 1, { what: "the recall" });
-    const forced = stage.far.locks.lock(stage.lock.name).forceUnlock();
-    expect(await recalled).toBe("released"); // it stood in the queue, and has left
-    expect(await forced).toBe(true);
-    await stage.lock.gone();
-  });
-
-  it("that is sent again after a cut leaves no place behind", async () => {
-    await kept("silent");
-    await stage.warm(stage.near);
-    const dropped = stage.proxy.dropReply(runs("acquire"));
-    expect(await mine().recall({ wait: 300 })).toBe("silent");
-    await dropped;
-    await stage.lock.queued(0);
-  });
-
-  it("was called ask(), which says so", () => {
-    const pair = stage.near.locks.readWriteLock(stage.lock.name);
-    const spin = lockOf(stage.near.locks, "spinLock", stage.lock.name);
-    // @ts-expect-error: it is in no type.
-    const ask = (lock: Lock) => lock.ask();
-    for (const lock of [mine(), mine("fairLock"), pair.read, pair.write, spin])
-      expect(() => ask(lock)).toThrow(
-        new TypeError("Cannot ask the holder: lock.ask() is lock.recall() now"),
-      );
-    expect(Object.keys(mine())).not.toContain("ask");
-  });
-
-  it("rejects when Redis does not answer, and for a wait that is none", async () => {
-    for (const wait of [0, -1, 1.5, Number.POSITIVE_INFINITY])
-      await expect(mine().recall({ wait })).rejects.toThrow(RangeError);
-    const near = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 100 } });
-    await near.locks.lock(stage.lock.name).isLocked();
-    stage.proxy.freeze();
-    const refused = { code: "LOCK_UNAVAILABLE", lockName: stage.lock.name };
-    await expect(near.locks.lock(stage.lock.name).recall()).rejects.toMatchObject(refused);
-    stage.proxy.thaw();
-  });
-});
-
-describe("forceUnlock()", () => {
-  it("has an idle keeper give it up, which is told nothing else", async () => {
-    const keeper = await kept("idle");
-    expect(await mine().forceUnlock()).toBe(true);
-    await stage.lock.gone();
-    expect(keeper.recalls).toEqual([expect.stringContaining("recall ")]);
-  });
-
-  it.each(["busy", "silent"] as const)("takes it away from one that is %s", async (manners) => {
-    const keeper = await kept(manners);
-    const [answer, waited] = await timedAwake(mine().forceUnlock({ label: "ops" }));
-    expect([answer, waited < 900]).toEqual([true, true]);
-    await stage.lock.gone();
-    expect(keeper.recalls.at(-1)).toMatch(/^revoked .* ops$/);
-  });
-
-  it("with a token has only the keeper that was seen give it up, and not one that came in between", async () => {
-    const keeper = await kept("idle");
-    const { name } = stage.lock;
-    await stage.warm(stage.near);
-    const other = await FakeKeeper.start(stage.server.url, "idle");
-    other.token++;
-    const { attempt } = HandoffLock.prototype;
-    vi.spyOn(HandoffLock.prototype, "attempt").mockImplementationOnce(function (this: HandoffLock, ...args) {
-      void other.keep(name).then(() => attempt.apply(this, args));
-    });
-    expect(await mine().forceUnlock({ token: keeper.token })).toBe(false);
-    // Nobody stands behind it, and it was asked nothing.
-    await stage.lock.queued(0);
-    expect(await stage.lock.holder()).toBe(other.hold);
-    expect([keeper.recalls, other.recalls]).toEqual([[], []]);
-    await keeper.keep(name);
-    expect(await mine().forceUnlock({ token: keeper.token })).toBe(true);
-    expect(keeper.recalls).toEqual([expect.stringContaining("recall ")]);
-    await stage.lock.gone();
-  });
-
-  it("takes it away at once where others wait: the keeper was told of them already", async () => {
-    const keeper = await kept("silent");
-    const waiting = stage.far.locks.lock(stage.lock.name).lock();
-    await stage.lock.queued(1);
-    expect(await mine().forceUnlock()).toBe(true);
-    await (await waiting).unlock();
-    expect(keeper.recalls.filter((text) => !text.includes(" - "))).toEqual([
-      expect.stringMatching(/^revoked /),
+  it("is told to the listeners of the client that gives the lock up", async () => {
+    const { near, far, lock } = stage;
+    const { name } = lock;
+    await stage.warm(near);
+    await (await near.locks.lock(name).lock()).unlock();
+    const recalls: unknown[] = [];
+    near.locks.on("recall", (event) => recalls.push(event));
+    const [lease, waited] = await timedAwake(far.locks.lock(name).lock());
+    expect(waited).toBeLessThan(AT_ONCE);
+    expect(recalls).toMatchObject([
+      { name, kind: "lock", idle: expect.any(Number), uses: expect.any(Number) },
     ]);
+    await lease.unlock();
   });
-});
 
-describe("an answer that is forged", () => {
-  it.each(["busy", "idle"] as const)(
-    "%s: without the nonce of the question it counts for nothing",
-    async (is) => {
-      const keeper = await kept("silent");
-      await stage.warm(stage.near);
-      const { id } = stage.near.locks;
-      const recalled = Promise.all([mine().isLocked(), mine().recall({ wait: 300 })]);
-      await until(() => keeper.recalls.length === 2, { what: "both questions" });
-      for (const nonce of [`${id}.0000000000000000`, id, "-", "", `fake:1:0123456789abcdef.0123456789abcdef`])
-        await keeper.tell(id, `${is} ${nonce} ${stage.lock.keys.lock}`);
-      expect(await recalled).toEqual([true, "silent"]);
+  it("that is read before the answer to the acquire counts", async () => {
+    const { near, far, lock } = stage;
+    const heard = messagesRead(near);
+    await stage.warm(near);
+    const answer = new Gate();
+    const executed = holdAnswer(near.redis, answer);
+    const asking = near.locks.lock(lock.name).lock();
+    await executed;
+    const [lease, waited] = await timedAwake(
+      (async () => {
+        const waiting = far.locks.lock(lock.name).lock();
+        await until(() => heard.some((message) => message.startsWith("recall ")), { what: "a recall" });
+        answer.open();
+        await (await asking).unlock();
+        return waiting;
+      })(),
+    );
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
+  it("that nobody could hear before the answer to the acquire is made up for", async () => {
+    const { near, far, proxy, lock } = stage;
+    await stage.warm(near);
+    const answer = new Gate();
+    const executed = holdAnswer(near.redis, answer);
+    const asking = near.locks.lock(lock.name).lock();
+    await executed;
+    proxy.cut("subscribers");
+    const waiting = far.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await until(async () => (await channels(near.locks.id)) > 0, { what: "a subscriber again" });
+    answer.open();
+    await (await asking).unlock();
+    const [lease, waited] = await timedAwake(waiting);
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
+  it.each([
+    "is answered",
+    "is not answered yet",
+    "was answered for a lease of its own, and the body is long",
+  ])(
+    "that nobody has sent, because a caller stood before that one who would not wait, is made up for, also where the acquire %s",
+    async (what) => {
+      const isLong = what.includes("long");
+      const { near, far, lock } = stage;
+      const heard = messagesRead(near);
+      await stage.warm(near);
+      await warm(near, far);
+      const answer = new Gate();
+      const executed = holdAnswer(near.redis, answer);
+      // Such a one is neither claimed nor renewed.
+      const asking = near.locks.lock(lock.name).lock(isLong ? { lease: STAY_WINDOW - 500 } : {});
+      await executed;
+      if (what !== "is not answered yet") {
+        answer.open();
+        await asking;
+      }
+      // As a tryLock() of a third process, which leaves its place when it is told that somebody is inside.
+      const place = "0 3000 0 holdfast:client:elsewhere:1:0123456789abcdef:00000001abcdefghijklm";
+      await far.redis.zadd(lock.keys.queue, `${Date.now()}000`, place);
+      const hold = await lock.holder();
+      const nonce = "elsewhere:1:0123456789abcdef.0123456789abcdef";
+      await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${lock.keys.lock}`);
+      const waiting = far.locks.lock(lock.name).lock();
+      await lock.queued(2);
+      await until(() => heard.some((message) => message.includes(nonce)), { what: "the question" });
+      await far.redis.zrem(lock.keys.queue, place);
+      const left = performance.now() + (isLong ? STAY_FRESH : 0);
+      await until(() => performance.now() > left);
+      answer.open();
+      await (await asking).unlock();
+      const [lease, waited] = await timedAwake(waiting);
+      expect(waited).toBeLessThan(AT_ONCE);
+      await lease.unlock();
     },
   );
+
+  it("ends a cached lock before the next caller of its own process", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const [mine, theirs] = [near.locks.lock(lock.name), far.locks.lock(lock.name)];
+    for (let i = 0; i < 20; i++) {
+      await (await mine.lock()).unlock();
+      expect(await lock.holder()).not.toBe("");
+      const [lease, waited] = await timedAwake(theirs.lock());
+      expect(waited).toBeLessThan(AT_ONCE);
+      expect(await mine.tryLock()).toBeNull();
+      await lease.unlock();
+    }
+  });
+
+  it("is answered together with others that were read with it: by one write", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const names = Array.from({ length: 8 }, (_, i) => `${lock.name} ${i}`);
+    for (const name of names) await (await near.locks.lock(name).lock()).unlock();
+    expect(near.locks.stats().kept).toBeGreaterThanOrEqual(8);
+    const write = vi.spyOn(streamOf(near), "_write");
+    const writev = vi.spyOn(streamOf(near), "_writev");
+    // They are asked for in one packet, so that the recalls come in one.
+    streamOf(far).cork();
+    const waiting = names.map((name) => far.locks.lock(name).lock());
+    streamOf(far).uncork();
+    const leases = await Promise.all(waiting);
+    expect(write.mock.calls.length + writev.mock.calls.length).toBeLessThanOrEqual(4);
+    for (const lease of leases) await lease.unlock();
+  });
 });
+
+it("the lock is given up before the listeners of the event hear of it, which may block the event loop", async () => {
+  const { near, far, lock } = stage;
+  await stage.warm(near);
+  await (await near.locks.lock(lock.name).lock()).unlock();
+  const corked: number[] = [];
+  near.locks.on("recall", () => void corked.push(streamOf(near).writableCorked));
+  await (await far.locks.lock(lock.name).lock()).unlock();
+  expect(corked).toEqual([0]);
+});
+
+const streamOf = ({ redis }: Party): Required<Socket> =>
+  (redis as unknown as { stream: Required<Socket> }).stream;
+
+const channels = async (id: string): Promise<number> => {
+  const channel = `holdfast:client:${id}`;
+  return Number((await stage.far.redis.pubsub("NUMSUB", channel))[1]);
+};

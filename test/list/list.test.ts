@@ -183,7 +183,7 @@ describe("match and kind", () => {
     expect(await names(a.list({ match: "order:9", kind: "semaphore" }))).toEqual(["order:9"]);
   });
 
-  it("a pattern that would take a regular expression for ever is matched at once", async () => {
+  it("a pattern that would take a regular expression forever is matched at once", async () => {
     const a = await join();
     await a.lock("a".repeat(500)).lock();
     const since = performance.now();

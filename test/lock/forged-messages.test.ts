@@ -128,9 +128,7 @@ describe("a forged probe", () => {
 });
 
 describe("a forged wake-up of redissonLock", () => {
-  it("costs a try in 50 ms at the most; behind a flood of them the lock is had at once", async ({
-    annotate,
-  }) => {
+  it("costs a try in 50 ms at most; behind a flood of them the lock is had at once", async ({ annotate }) => {
     const { near, far, lock, proxy } = stage;
     const forger = await Forger.start(far.redis);
     const held = await redissonLock(far.locks, lock.name).lock();

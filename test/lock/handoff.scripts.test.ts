@@ -243,7 +243,7 @@ it("a release says what became of its hold: its own end, nobody's, or another's"
   expect(await scripts.run("release", hold("a"), token)).toEqual([GONE, await scripts.redis.get(CLOCK)]);
 });
 
-describe("nothing is left for ever", () => {
+describe("nothing is left forever", () => {
   it("the word of a client that queues unheard keeps the TTL of its key", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x", 1), entry(hold("x", 1), 1));

@@ -3,7 +3,7 @@ import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLIENTS, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 
 // A hold with a label, as the scripts of the hand-off know it. What callers see of labels:
-// test/lock/owners.test.ts.
+// test/lock/labels-and-holders.test.ts.
 
 const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED } = codes;
 const scripts = new BareScripts();

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockTimeoutError } from "../../src/index.ts";
-import { failure, lossOf, Section } from "../contract/observe.ts";
+import { failure, lossOf } from "../contract/observe.ts";
 import type { Party } from "../support/fixture.ts";
 import { MultiLocks, three } from "../support/multi-locks.ts";
 import { until } from "../support/until.ts";
@@ -146,22 +146,5 @@ describe("waiting", () => {
     expect([await several.holders(names), lost]).toEqual([[locks.id, locks.id, locks.id], [names[0]]]);
     await lease.unlock();
     await several.gone(names);
-  });
-
-  it("is in nobody's way when two want the same in opposite orders", async () => {
-    const [a, b] = three();
-    const section = new Section();
-    const rounds = async ({ locks }: Party, names: string[]) => {
-      for (let i = 0; i < 150; i++) await locks.multiLock(names).withLock({ wait: 15_000 }, section.visit);
-    };
-    const third = await several.join();
-    await Promise.all([
-      rounds(mine, [a, b]),
-      rounds(theirs, [b, a]),
-      rounds(third, [b, a]),
-      rounds(third, [a, b]),
-    ]);
-    expect(section).toMatchObject({ most: 1, visits: 600 });
-    await several.gone([a, b]);
   });
 });

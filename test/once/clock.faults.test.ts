@@ -1,21 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { OnceOptions } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
-import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
-import { Stage } from "../support/stage.ts";
+import { HOUR, stageWithClock } from "../support/clock-stage.ts";
 import { until } from "../support/until.ts";
 
 // The server's clock is stepped. The end of a turn is a time of it.
 
-const HOUR = 3_600_000;
-let clock: ServerClock;
-const stage = new Stage({
-  async launch() {
-    const launched = await launchWithClock();
-    clock = launched.clock;
-    return launched.server;
-  },
-});
+const { stage, clock } = stageWithClock();
 
 const left = (name: string): Promise<number> => stage.far.redis.pttl(new Keys("", false).ofOnce(name));
 

@@ -96,7 +96,7 @@ describe("redissonFencedLock beside Java", () => {
   );
 
   it("loses to Java what Java has taken by force, and tells it", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
     const { name } = fresh();
     const lease = await redissonFencedLock(locks, name).lock();
     const rival = new JavaThread(redis);

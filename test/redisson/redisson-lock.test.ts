@@ -147,7 +147,7 @@ describe("redissonLock beside Java", () => {
   });
 
   it("loses to Java what Java has taken, and does not unlock it", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
     const { name } = fresh();
     const lease = await redissonLock(locks, name).lock();
     const rival = new JavaThread(redis);

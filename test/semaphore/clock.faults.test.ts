@@ -1,24 +1,14 @@
 import { expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
-import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
-import { Stage } from "../support/stage.ts";
+import { HOUR, stageWithClock } from "../support/clock-stage.ts";
 import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 
 // The server's clock is stepped. Ends of permits are times of it, and so are the numbers of turns.
 // Clients have their own clocks.
 
-const HOUR = 3_600_000;
-const LEASE = 600;
-let clock: ServerClock;
-const stage = new Stage({
-  async launch() {
-    const launched = await launchWithClock();
-    clock = launched.clock;
-    return launched.server;
-  },
-  near: { client: { leaseTime: LEASE } },
-});
+const LEASE = 3_000;
+const { stage, clock } = stageWithClock({ near: { client: { leaseTime: LEASE } } });
 
 /** One of two permits held by `near`, the other one too, and a caller of `far` that waits. */
 async function scene() {

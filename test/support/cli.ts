@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { processes } from "../../src/tools/cli/run/group.ts";
+import { processes } from "../../src/tools/cli/run/processes.ts";
 import { codeOf } from "../../src/tools/cli/run/signals.ts";
 import { compiled } from "./compiled.ts";
 import { testUrl } from "./fixture.ts";

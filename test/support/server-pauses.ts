@@ -26,6 +26,19 @@ export async function unpauseClients(admin: Redis): Promise<void> {
 }
 
 /**
+ * When a key ends, in ms of the server's wall clock. In the same moment the server stops to write,
+ * so no renewal can move that end before the test suspends the server; until `unpauseClients`.
+ */
+export async function freezeEndOf(key: string, admin: Redis): Promise<number> {
+  const answers = await admin
+    .multi()
+    .call("CLIENT", "PAUSE", "600000", "WRITE")
+    .call("PEXPIRETIME", key)
+    .exec();
+  return Number(answers?.[1]?.[1]);
+}
+
+/**
  * Has a server do nothing at all for so many ms (DEBUG SLEEP), as a slow command of somebody else
  * does: it neither reads nor expires. Needs a server that was launched with {@link ALLOW_DEBUG}.
  *

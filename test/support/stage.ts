@@ -16,7 +16,7 @@ import { warm } from "./warm.ts";
 
 type JoinOptions = NonNullable<Parameters<Parties["join"]>[0]>;
 
-interface StageOptions {
+export interface StageOptions {
   /** More arguments for the server. */
   args?: string[];
   /** Starts another server than a plain one. */

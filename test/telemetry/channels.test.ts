@@ -64,7 +64,7 @@ describe("a call is followed", () => {
   });
 
   it("through a loss, which ends the hold once", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     const hold = watchTrace(HOLD, locks.id);
     const lost = watchPoint("holdfast:lost", locks.id);
     const name = freshName();
@@ -73,8 +73,9 @@ describe("a call is followed", () => {
     await until(() => signal.aborted);
     expect(hold.steps).toEqual(FAILED);
     expect(hold.ended).toMatchObject([{ name, error: signal.reason }]);
-    // Found by its release only: that ends the hold, and the loss is told behind it.
-    const lease = await locks.lock(name).lock();
+    // Found by its release only: that ends the hold, and the loss is told after it. No renewal
+    // finds it before.
+    const lease = await locks.lock(name).lock({ lease: 30_000 });
     await redis.del(`holdfast:{${name}}`);
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
     expect(hold.steps).toEqual([...FAILED, ...DONE]);
@@ -196,7 +197,7 @@ describe("a call is followed", () => {
 
 describe("a point channel tells", () => {
   it("what the event of its name tells, also while nobody listens to that", async () => {
-    const { locks } = await parties.join({ client: { leaseTime: 100 } });
+    const { locks } = await parties.join({ client: { leaseTime: 1_000 } });
     const client = locks.id;
     const [giveup, renew] = [watchPoint("holdfast:giveup", client), watchPoint("holdfast:renew", client)];
     const name = freshName();
@@ -210,7 +211,7 @@ describe("a point channel tells", () => {
     expect(renew[0]).toEqual({ client, name, kind, call: 1, token, remaining: number });
   });
 
-  it("a kept lock that somebody else wants", async () => {
+  it("a cached lock that somebody else wants", async () => {
     const { locks } = await parties.join({ client: { linger: 1_000 } });
     const { locks: others } = await parties.join();
     const recall = watchPoint("holdfast:recall", locks.id);
@@ -248,16 +249,21 @@ describe("a point channel tells", () => {
     const { locks } = await parties.join({ client: { leaseTime: 2_000 } });
     const stall = watchPoint("holdfast:stall", locks.id);
     const renew = watchPoint("holdfast:renew", locks.id);
-    await using _ = await locks.lock(freshName()).lock();
+    const since = performance.now();
+    const lease = await locks.lock(freshName()).lock();
     await using other = await locks.lock(freshName()).lock({ lease: 60_000 });
     await until(() => renew.length > 1);
     stall.length = 0;
-    const told = renew.length;
+    const renewed = renew.length;
     block(1_600);
-    await until(() => renew.length > told + 1);
+    await until(() => stall.length > 0);
     expect(stall).toEqual([{ client: locks.id, late: number, leases: 1 }]);
-    expect(stall[0]?.late).toBeGreaterThan(666);
-    expect(stall[0]?.late).toBeLessThan(2_000);
+    // It is not told again. A busy machine may end the lease before it is renewed.
+    await until(() => renew.length > renewed + 1 || lease.signal.aborted);
+    // Whatever else was told, the machine did meanwhile.
+    for (const { late } of stall) expect(late).toBeGreaterThan(666);
+    const late = stall.reduce((sum, one) => sum + Number(one.late), 0);
+    expect(late).toBeLessThan(performance.now() - since);
     expect(other.held).toBe(true);
   });
 });

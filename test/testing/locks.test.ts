@@ -95,7 +95,7 @@ describe("locks in memory", () => {
     });
   });
 
-  it("a kept lock is given up when another client wants it", async () => {
+  it("a cached lock is given up when another client wants it", async () => {
     const one = createTestLocks({ linger: 1_000 });
     const other = one.test.another();
     open.push(one, other);

@@ -92,12 +92,12 @@ describe("the check of the docs", () => {
   it("finds a command and a test that are not there", () => {
     const folder = changed(
       "docs/java.md",
-      (text) => `npm run test:none, \`faults/server/none\`, \`test/lock/none.test.ts\`\n${text}`,
+      (text) => `npm run test:none, \`lock/none.faults\`, \`test/lock/none.test.ts\`\n${text}`,
     );
     for (const path of ["test", "package.json", ".ci"]) symlinkSync(join(root, path), join(folder, path));
     expect(checkNames(folder)).toEqual([
       "docs/java.md: npm run test:none is not there",
-      "docs/java.md: there is no test faults/server/none",
+      "docs/java.md: there is no test lock/none.faults",
       "docs/java.md: there is no test test/lock/none.test.ts",
     ]);
   });

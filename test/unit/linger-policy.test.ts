@@ -39,7 +39,7 @@ describe("a new client", () => {
     expect(one.keeps("next", 1_000)).toBe(true);
   });
 
-  it("has learned after tens of acquisitions that others want every name, and then tries one in 32 at the most", () => {
+  it("has learned after tens of acquisitions that others want every name, and then tries one in 32 at most", () => {
     const one = policy();
     expect(kept(one, 100)).toBeLessThanOrEqual(20);
     expect(kept(one, 100_000)).toBeLessThanOrEqual(100_000 / 32);
@@ -222,7 +222,7 @@ describe("coming right back", () => {
   });
 });
 
-it("counts what became of kept locks", () => {
+it("counts what became of cached locks", () => {
   const one = policy();
   one.ended("a", "recalled", 0, 0);
   one.ended("a", "recalled", 3, 0);

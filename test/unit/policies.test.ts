@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Hold } from "../../src/engine/lease/hold.ts";
 import type { Terms } from "../../src/engine/lease/terms.ts";
 import { isStillNext, next, type Place, type Possession } from "../../src/engine/policies/exclusive.ts";
-import { fits, isTooLong, leftOf, ttlFor } from "../../src/engine/policies/fits.ts";
+import { fits, isTooLong, ttlFor } from "../../src/engine/policies/fits.ts";
 import * as pooled from "../../src/engine/policies/pooled.ts";
 import * as shared from "../../src/engine/policies/shared.ts";
 
@@ -111,9 +111,9 @@ describe("a hold with so many ms left, for these terms", () => {
 
 describe("what is left of a hold", () => {
   it("is what the monotonic clock says, where that is earlier", () =>
-    expect(leftOf({ endMono: MONO + 5, endWall: WALL + 6 }, MONO, WALL)).toBe(5));
+    expect(holdWith(0, { endMono: MONO + 5, endWall: WALL + 6 }).left(MONO, WALL)).toBe(5));
   it("is what the wall clock says, where that is earlier", () =>
-    expect(leftOf({ endMono: MONO + 6, endWall: WALL + 5 }, MONO, WALL)).toBe(5));
+    expect(holdWith(0, { endMono: MONO + 6, endWall: WALL + 5 }).left(MONO, WALL)).toBe(5));
 });
 
 describe("a hold blocks others for too long", () => {

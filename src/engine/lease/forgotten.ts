@@ -6,11 +6,6 @@ import { duration } from "../../util/duration.ts";
 import { quote } from "../../util/quote.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
-interface Forgotten {
-  readonly lease: SharedLease;
-  readonly events: Events;
-}
-
 /**
  * Handles of leases that the watchdog renews. When one is collected, nobody can unlock it any more,
  * and it is renewed until the process ends. That is told and no more: the code that took the lock
@@ -19,6 +14,11 @@ interface Forgotten {
 const registry = new FinalizationRegistry<Forgotten>(({ lease, events }) => {
   if (lease.held) events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));
 });
+
+interface Forgotten {
+  readonly lease: SharedLease;
+  readonly events: Events;
+}
 
 /** Registering costs more than the rest of a short hold, so the watchdog does it, at the first renewal. */
 export function watchHandle(handle: object, lease: SharedLease, events: Events): void {

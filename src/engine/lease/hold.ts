@@ -3,29 +3,6 @@ import type { HolderFlag } from "../../redis/replies.ts";
 import { clocks, type Instant, NEVER } from "../../util/clock.ts";
 
 /**
- * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and
- * whether anybody else waited then. From a reply or a message.
- */
-export interface Grant {
-  readonly at: number;
-  readonly ttl: number;
-  readonly token: number;
-  readonly waits: boolean;
-  /** Of permits: how many. Left out: as many as were asked for. */
-  readonly units?: number;
-}
-
-/** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */
-export interface Renewed {
-  readonly ttl: number;
-  readonly waits: boolean | null;
-  /** Is the holder told of waiters from now on? */
-  readonly isTold: boolean;
-  /** When it was read, if not just now. */
-  readonly read?: Instant;
-}
-
-/**
  * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield.
  * R1: its id is used for nothing else, ever. Scopes, passes and re-entries happen inside one hold
  * and are invisible to Redis.
@@ -203,7 +180,7 @@ export class Hold {
    * deadline may be about that grant, and does not count. `told`: what it asked for; null: nothing.
    */
   renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, flag: HolderFlag | null = null): boolean {
-    if (this.left(read) <= 0) return false;
+    if (this.left(read?.mono, read?.wall) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
@@ -219,11 +196,33 @@ export class Hold {
     this.endWall = Math.max(this.endWall, sent.wall + span);
   }
 
-  /** ms left, negative when it is over. The earlier of both clocks counts. */
-  left(at?: Instant): number {
-    if (at) return Math.min(this.endMono - at.mono, this.endWall - at.wall);
-    return Math.min(this.endMono - clocks.mono.now(), this.endWall - clocks.wall.now());
+  /** ms until it is surely ours no more, negative after that. The earlier of both clocks counts. */
+  left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
+    return Math.min(this.endMono - mono, this.endWall - wall);
   }
+}
+
+/**
+ * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and
+ * whether anybody else waited then. From a reply or a message.
+ */
+export interface Grant {
+  readonly at: number;
+  readonly ttl: number;
+  readonly token: number;
+  readonly waits: boolean;
+  /** Of permits: how many. Left out: as many as were asked for. */
+  readonly units?: number;
+}
+
+/** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */
+export interface Renewed {
+  readonly ttl: number;
+  readonly waits: boolean | null;
+  /** Is the holder told of waiters from now on? */
+  readonly isTold: boolean;
+  /** When it was read, if not just now. */
+  readonly read?: Instant;
 }
 
 // One text for all that have no label, and no field in any of them.

@@ -12,47 +12,6 @@ import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 import type { Terms } from "./terms.ts";
 
-/** What a lease needs of the place that gave it. */
-export interface LeaseOwner {
-  /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
-  vacated(lease: SharedLease): Promise<void>;
-  /** It was lost: nobody here holds the lock any more. */
-  lost(lease: SharedLease, error: LockLostError): void;
-  /** A renewal of its hold was answered. That counts for whatever caller has the hold by now. */
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
-  /** Aborts when somebody waits for the lock. */
-  wanted(lease: SharedLease): AbortSignal;
-  /** How its lock kind talks to Redis about a hold. */
-  readonly kind: Renewer & {
-    readonly protocol: string;
-    /** Tell Redis how often the lock was entered. Null: Redis does not care. */
-    readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
-    readonly mode?: "read" | "write";
-    /** What inspections call a hold, with its random bits. Left out: its id. */
-    shownAs?(hold: Hold): string;
-  };
-  /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
-  readonly writer?: SharedLease | null;
-  /** Of a writer: one more lease, of a reader in its time, which may outlive that. */
-  readInside?(writer: SharedLease, terms: Terms): SharedLease;
-  readonly context: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
-}
-
-/** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
-export interface Departure extends LockEvent {
-  readonly token: number;
-  /**
-   * The first token for which Redis had not said before the end that the lock was ours. Undefined:
-   * this one.
-   */
-  firstToken: number | undefined;
-  readonly hold: Hold;
-  /** Its release was answered, or needed no answer. */
-  settle(): void;
-  /** Redis has answered to its release that it was lost before. */
-  lostAtRelease(error: LockLostError): void;
-}
-
 /**
  * One caller's time with the lock, shared by all calls that re-entered or borrowed it in the caller's scope.
  *
@@ -310,6 +269,47 @@ export class SharedLease implements Caller, Departure {
   #abort(): void {
     if (this.#controller) detached(() => this.#controller?.abort(this.loss));
   }
+}
+
+/** What a lease needs of the place that gave it. */
+export interface LeaseOwner {
+  /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
+  vacated(lease: SharedLease): Promise<void>;
+  /** It was lost: nobody here holds the lock any more. */
+  lost(lease: SharedLease, error: LockLostError): void;
+  /** A renewal of its hold was answered. That counts for whatever caller has the hold by now. */
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
+  /** Aborts when somebody waits for the lock. */
+  wanted(lease: SharedLease): AbortSignal;
+  /** How its lock kind talks to Redis about a hold. */
+  readonly kind: Renewer & {
+    readonly protocol: string;
+    /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+    readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+    readonly mode?: "read" | "write";
+    /** What inspections call a hold, with its random bits. Left out: its id. */
+    shownAs?(hold: Hold): string;
+  };
+  /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
+  readonly writer?: SharedLease | null;
+  /** Of a writer: one more lease, of a reader in its time, which may outlive that. */
+  readInside?(writer: SharedLease, terms: Terms): SharedLease;
+  readonly context: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
+}
+
+/** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
+export interface Departure extends LockEvent {
+  readonly token: number;
+  /**
+   * The first token for which Redis had not said before the end that the lock was ours. Undefined:
+   * this one.
+   */
+  firstToken: number | undefined;
+  readonly hold: Hold;
+  /** Its release was answered, or needed no answer. */
+  settle(): void;
+  /** Redis has answered to its release that it was lost before. */
+  lostAtRelease(error: LockLostError): void;
 }
 
 const GONE: RenewAnswer = { is: "gone", ttl: 0, waits: null, at: 0, isTold: false };

@@ -3,7 +3,7 @@
 // lost, or while they wait.
 import { PASS_TIME } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import { type Applicant, fits, isTooLong, leftOf, type Next } from "./fits.ts";
+import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {
@@ -35,7 +35,7 @@ export function next(mine: Possession, comer: Applicant, place: Place, mono: num
   const { window, inbox } = place.context;
   const { hasStays } = place.kind;
   const { terms } = comer;
-  const left = leftOf(hold, mono, wall);
+  const left = hold.left(mono, wall);
   // This process stood still. RACE: a renewal would be answered "yours" until Redis ends the key,
   // and nobody could tell for how long that is true.
   if (left <= 0) return "no";

@@ -39,13 +39,6 @@ export function fits(
   return left >= least && (ttl >= lease || !isDirect) ? "enough" : "short";
 }
 
-/** ms until it is surely ours no more, on the earlier clock. */
-export const leftOf = (
-  { endMono, endWall }: Pick<Hold, "endMono" | "endWall">,
-  mono: number,
-  wall: number,
-): number => Math.min(endMono - mono, endWall - wall);
-
 /**
  * Would it block others for too long? RACE: judged by what was asked for it, and not by what was
  * answered: an extension may be on its way, or its answer may be lost. If this process crashed, the

@@ -5,7 +5,7 @@ import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
 import type { Run } from "../lock-kind.ts";
-import { type Applicant, fits, isTooLong, leftOf } from "./fits.ts";
+import { type Applicant, fits, isTooLong } from "./fits.ts";
 
 /** What is known of permits that this process has. */
 export interface Pool {
@@ -32,7 +32,7 @@ export function serves(
   // What was given of 10 must not be used by a caller whose code says that there are 20.
   const of = terms.permits?.of ?? null;
   if (of !== null && of !== run.permits) return false;
-  const left = leftOf(hold, mono, wall);
+  const left = hold.left(mono, wall);
   if (left <= 0 || isTooLong(hold, terms, window, mono)) return false;
   return fits(hold, left, terms, window, false) === "enough";
 }

@@ -5,7 +5,7 @@ import { FRESH, SHARE_TIME } from "../../defaults.ts";
 import type { Instant } from "../../util/clock.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
-import { fits, isTooLong, leftOf, type Next } from "./fits.ts";
+import { fits, isTooLong, type Next } from "./fits.ts";
 
 /** What is known of those that wait for a hold to end. */
 export interface Openness {
@@ -47,7 +47,7 @@ export function leaseFits(
   mono: number,
   wall: number,
 ): "enough" | "short" | "no" {
-  const left = leftOf(hold, mono, wall);
+  const left = hold.left(mono, wall);
   if (left <= 0 || isTooLong(hold, terms, window, mono)) return "no";
   return fits(hold, left, terms, window, false) === "enough" ? "enough" : "short";
 }

@@ -6,34 +6,6 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { OpenHolds } from "./open-holds.ts";
 
 /**
- * What is told of a call that wants a lock, the same object from its beginning to its end. Times
- * are in ms.
- */
-interface AcquireMessage extends LockEvent {
-  /** The client's id. */
-  readonly client: string;
-  readonly wait: number;
-  readonly lease: number;
-  /** At its end. */
-  outcome?: "acquired" | GiveUpReason;
-  waitedFor?: number;
-  /** Null: its kind has none. */
-  token?: number | null;
-  /** It came from another caller of this process, and nobody was asked. */
-  passed?: boolean;
-  /** What the call rejects with. */
-  error?: unknown;
-}
-
-/** What a call asks for. */
-interface Asked {
-  readonly name: string;
-  readonly wait: number;
-  /** ms */
-  readonly lease: number;
-}
-
-/**
  * One call that somebody follows, from the caller's line to the lock and to the lock's end. It is
  * made in the caller's asynchronous context, and its methods are to be called in it, because that
  * is where a subscriber finds the span that the call belongs to.
@@ -81,6 +53,34 @@ export class Following {
     acquiring.asyncStart.publish(message);
     acquiring.asyncEnd.publish(message);
   }
+}
+
+/**
+ * What is told of a call that wants a lock, the same object from its beginning to its end. Times
+ * are in ms.
+ */
+interface AcquireMessage extends LockEvent {
+  /** The client's id. */
+  readonly client: string;
+  readonly wait: number;
+  readonly lease: number;
+  /** At its end. */
+  outcome?: "acquired" | GiveUpReason;
+  waitedFor?: number;
+  /** Null: its kind has none. */
+  token?: number | null;
+  /** It came from another caller of this process, and nobody was asked. */
+  passed?: boolean;
+  /** What the call rejects with. */
+  error?: unknown;
+}
+
+/** What a call asks for. */
+interface Asked {
+  readonly name: string;
+  readonly wait: number;
+  /** ms */
+  readonly lease: number;
 }
 
 /**

@@ -5,27 +5,6 @@ import { type FollowedHolds, type LockEvent, ofHolder } from "../../api/events.t
 import { clocks } from "../../util/clock.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 
-/** What is told of a hold, the same object from its beginning to its end. */
-interface HoldMessage extends LockEvent {
-  /** The client's id. */
-  readonly client: string;
-  /** Null: its kind has none. */
-  readonly token: number | null;
-  /** ms */
-  readonly lease: number;
-  /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
-  around: ((body: () => unknown) => unknown) | null;
-  /** ms; at its end. */
-  heldFor?: number;
-  error?: LockLostError;
-}
-
-interface OpenHold {
-  readonly message: HoldMessage;
-  /** The caller's asynchronous context, with the stores that subscribers have bound. */
-  readonly place: AsyncResource;
-}
-
 /** The holds of a client that have begun since somebody subscribed to `tracing:holdfast:hold`. */
 export class OpenHolds implements FollowedHolds {
   readonly #client: string;
@@ -77,6 +56,27 @@ export class OpenHolds implements FollowedHolds {
     // What follows asynchronous contexts forgets this one.
     place.emitDestroy();
   }
+}
+
+/** What is told of a hold, the same object from its beginning to its end. */
+interface HoldMessage extends LockEvent {
+  /** The client's id. */
+  readonly client: string;
+  /** Null: its kind has none. */
+  readonly token: number | null;
+  /** ms */
+  readonly lease: number;
+  /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
+  around: ((body: () => unknown) => unknown) | null;
+  /** ms; at its end. */
+  heldFor?: number;
+  error?: LockLostError;
+}
+
+interface OpenHold {
+  readonly message: HoldMessage;
+  /** The caller's asynchronous context, with the stores that subscribers have bound. */
+  readonly place: AsyncResource;
 }
 
 /**

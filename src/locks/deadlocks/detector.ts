@@ -1,7 +1,6 @@
 import { circleText, DeadlockError } from "../../api/errors.ts";
-import type { EventKind, Events } from "../../api/events.ts";
+import type { Events } from "../../api/events.ts";
 import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../../defaults.ts";
-import type { SharedLease } from "../../engine/lease/shared-lease.ts";
 import type { Commands } from "../../redis/commands.ts";
 import { Fields } from "../../redis/fields.ts";
 import { deadlocksLua as lua } from "../../redis/lua.generated.ts";
@@ -10,71 +9,8 @@ import { clocks } from "../../util/clock.ts";
 import { duration } from "../../util/duration.ts";
 import { CallTimer, type Timers } from "../../util/timers.ts";
 import { type Circle, circleOf, holdersOf, type Inspections, type Look, seeing } from "./circle.ts";
-import { decodeNote, encodeNote, holdOf, isNoted, type Note, type NotedHold, refOf } from "./note.ts";
-
-/** A call that waits in a scope. */
-export interface ScopedWait {
-  readonly kind: EventKind;
-  /** The locks that it wants, all of them. */
-  readonly locks: readonly {
-    readonly kind: { readonly protocol: string; readonly mode?: string };
-    readonly name: string;
-  }[];
-  /** What its scope, and those around it, hold at this moment. */
-  readonly held: () => Iterable<SharedLease>;
-  /** Ends the wait with this error. */
-  readonly leave: (error: unknown) => void;
-}
-
-/** What the detector works with. */
-interface Context {
-  readonly clientId: string;
-  readonly timers: Timers;
-  readonly events: Events;
-}
-
-/** The same, from its beginning to its end. */
-class Watched {
-  readonly id: string;
-  readonly wait: ScopedWait;
-  readonly since = clocks.mono.now();
-  /** When to look next, on the monotonic clock. */
-  due = this.since + DEADLOCK_AFTER;
-  isOver = false;
-  /** The locks under which its note may stand. */
-  noted = new Set<string>();
-  /** By the server's clock in µs: when it began to wait, and when its last note was written. 0: not known. */
-  began = 0;
-  after = 0;
-  /** The circle that was found first, and when; and the last one that was judged. */
-  suspected: { readonly key: string; readonly at: number } | null = null;
-  judged: string | null = null;
-
-  constructor(id: string, wait: ScopedWait) {
-    this.id = id;
-    this.wait = wait;
-  }
-
-  /** The locks that it wants. Made when its note is: most callers have theirs long before. */
-  get waits(): string[] {
-    const refs = this.wait.locks.flatMap(({ kind: { protocol }, name }) =>
-      isNoted(protocol) ? refOf(protocol, name) : [],
-    );
-    return refs.slice(0, MOST_LOCKS);
-  }
-
-  holds(): NotedHold[] {
-    const found = new Map<string, NotedHold>();
-    for (const lease of this.wait.held()) {
-      const { protocol } = lease.owner.kind;
-      if (found.size < MOST_LOCKS && isNoted(protocol)) {
-        const hold = holdOf(protocol, lease);
-        found.set(`${hold.ref} ${hold.turn}`, hold);
-      }
-    }
-    return [...found.values()];
-  }
-}
+import { decodeNote, encodeNote, isNoted, type Note, type NotedHold } from "./note.ts";
+import { type ScopedWait, Watched } from "./watched.ts";
 
 /**
  * Finds callers that wait for each other in a circle, over processes. A caller that has waited in a
@@ -218,6 +154,13 @@ export class Detector {
   }
 }
 
+/** What the detector works with. */
+interface Context {
+  readonly clientId: string;
+  readonly timers: Timers;
+  readonly events: Events;
+}
+
 /** As a client's option says it. */
 export function detectorOf(
   option: "reject" | "warn" | "off",
@@ -241,5 +184,3 @@ const MINUTE = 60_000;
 /** A ring of the timer does so much at the most, and rings come no closer than this, in ms. */
 const AT_ONCE = 100;
 const COARSE = 50;
-/** That one call waits for, and that its scope holds. What is beyond these is not seen. */
-const MOST_LOCKS = 16;

@@ -10,7 +10,7 @@ import { matches } from "./sources.ts";
 export function checkNames(root: string): string[] {
   const { scripts } = JSON.parse(readText(root, "package.json")) as { scripts: Record<string, string> };
   const folders = readdirSync(join(root, "test")).join("|");
-  // "faults/server/clock" or, with the folder of all tests before it, "test/lock/token-clock.test.ts".
+  // "lock/server-clock.faults" or, with the folder of all tests before it, "test/lock/token-clock.test.ts".
   const test = new RegExp(`\`((?:test/)?(?:${folders})(?:/[\\w.*-]+)+)\``, "g");
   return [...markdownFiles(root), ".ci/run"].flatMap((page) => {
     const text = readText(root, page);

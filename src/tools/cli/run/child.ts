@@ -5,10 +5,12 @@ import { isatty } from "node:tty";
 import { quoteWhole } from "../../../util/quote.ts";
 import { EXIT, ExitError } from "../exit-codes.ts";
 import type { Output } from "../output.ts";
-import { everything, type Group, gone, OwnGroup, TerminalGroup } from "./group.ts";
+import { type Group, gone, OwnGroup } from "./group.ts";
 import { Guard, type Held } from "./guard.ts";
 import type { Plan } from "./plan.ts";
+import { everything } from "./processes.ts";
 import { codeOf, type Signals, Stopping } from "./signals.ts";
+import { TerminalGroup } from "./terminal-group.ts";
 
 /** How a command has ended. */
 interface Ended {

@@ -1,6 +1,5 @@
-import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
+import { lineOf, processes, send } from "./processes.ts";
 
 /** A command with everything that it has started, as far as that can be told. */
 export interface Group {
@@ -69,64 +68,6 @@ export class OwnGroup implements Group {
   }
 }
 
-/**
- * The group of a terminal: this program is in it too, and so are its neighbours in a pipe, and the
- * shell's script around it. Of the command are those that descend from this program, whatever their
- * group is, and those of the group that have lost their parents: no program of the group that is
- * around this one is among their ancestors. Where this program's parent is process 1 orphans cannot
- * be told from neighbours, and are left alone. What was there before the command is no part of it.
- */
-export class TerminalGroup implements Group {
-  readonly #child: number;
-  readonly #before: ReadonlySet<string> | null;
-  /** What was found once is of the command also when its parent is dead, where it has a group of its own. */
-  readonly #found = new Set<string>();
-
-  /** `before`: what `everything()` was before the command was started. */
-  constructor(child: number, before: ReadonlySet<string> | null) {
-    this.#child = child;
-    this.#before = before;
-  }
-
-  signal(signal: NodeJS.Signals): boolean {
-    return !this.#members().some((pid) => send(pid, signal) === "refused");
-  }
-
-  size(): number {
-    return this.#members().filter((pid) => send(pid, 0) !== "gone").length;
-  }
-
-  #members(): number[] {
-    try {
-      const all = processes();
-      const byPid = new Map(all.map((one) => [one.pid, one]));
-      const self = byPid.get(process.pid);
-      const around = new Set(self ? [...lineOf(self, byPid)].slice(1) : []);
-      const isOurs = (one: Process): boolean => {
-        for (const at of lineOf(one, byPid)) {
-          if (at.pid === process.pid || this.#found.has(keyOf(at))) return true;
-          if (around.has(at) && (at.pid === process.ppid || at.group === self?.group)) return false;
-        }
-        return this.#before !== null && one.group === self?.group;
-      };
-      const found = all.filter((one) => one !== self && !this.#before?.has(keyOf(one)) && isOurs(one));
-      for (const one of found) this.#found.add(keyOf(one));
-      return found.map(({ pid }) => pid);
-    } catch {
-      return [this.#child]; // Files have run out: the command itself can be told without them.
-    }
-  }
-}
-
-/** What runs on this machine. Null: it cannot be told. */
-export function everything(): ReadonlySet<string> | null {
-  try {
-    return new Set(processes().map(keyOf));
-  } catch {
-    return null;
-  }
-}
-
 /** Resolves when nothing of it runs any more. `late`: called once when that takes longer than a second. */
 export async function gone(group: Group, late: (size: number) => void): Promise<void> {
   const since = performance.now();
@@ -143,77 +84,3 @@ export async function gone(group: Group, late: (size: number) => void): Promise<
 }
 
 const exists = (group: number): boolean => send(-group, 0) !== "gone";
-
-function send(pid: number, signal: NodeJS.Signals | 0): "sent" | "gone" | "refused" {
-  try {
-    process.kill(pid, signal);
-    return "sent";
-  } catch (error) {
-    // EPERM: it is there, and belongs to another user by now.
-    return (error as NodeJS.ErrnoException).code === "EPERM" ? "refused" : "gone";
-  }
-}
-
-/** A process of this machine. */
-interface Process {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  /** When it was started, in words of the system: numbers of processes are used again. */
-  readonly start: string;
-}
-
-/**
- * All that run; not those that have ended and are only not collected yet, which in a container
- * nobody may ever do. May throw.
- */
-export function processes(): Process[] {
-  return process.platform === "linux" ? fromProc() : fromPs();
-}
-
-/** Tells a process from a later one with the same number. */
-const keyOf = ({ pid, start }: Process): string => `${pid} ${start}`;
-
-/** The process, its parent, and so on. */
-function* lineOf(one: Process, byPid: ReadonlyMap<number, Process>): Generator<Process, void, undefined> {
-  const seen = new Set<number>();
-  for (let at: Process | undefined = one; at && !seen.has(at.pid); at = byPid.get(at.parent)) {
-    yield at;
-    seen.add(at.pid);
-  }
-}
-
-/** Containers mostly have no ps. */
-function fromProc(): Process[] {
-  return readdirSync("/proc").flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-      // Behind the program's name, which may have spaces and brackets in it.
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      const [state = "Z", parent, group] = fields;
-      const start = fields[19] ?? "";
-      return isOver(state)
-        ? []
-        : [{ pid: Number(name), parent: Number(parent), group: Number(group), start }];
-    } catch (error) {
-      // It has ended meanwhile, or is hidden from this user. Where files run out, all would seem to
-      // have ended.
-      if (/^(EMFILE|ENFILE|ENOMEM)$/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
-      return [];
-    }
-  });
-}
-
-function fromPs(): Process[] {
-  const ps = spawnSync("ps", ["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="], { encoding: "utf8" });
-  if (ps.error) throw ps.error;
-  return ps.stdout.split("\n").flatMap((line) => {
-    const [pid, parent, group, state = "Z", ...start] = line.trim().split(/\s+/);
-    return isOver(state) || Number(pid) === ps.pid
-      ? []
-      : [{ pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(" ") }];
-  });
-}
-
-const isOver = (state: string): boolean => /^[ZX]/.test(state);

@@ -1,0 +1,65 @@
+import type { EventKind } from "../../api/events.ts";
+import { DEADLOCK_AFTER } from "../../defaults.ts";
+import type { SharedLease } from "../../engine/lease/shared-lease.ts";
+import { clocks } from "../../util/clock.ts";
+import { holdOf, isNoted, type NotedHold, refOf } from "./note.ts";
+
+/** What the detector knows of a call that waits in a scope, from its beginning to its end. */
+export class Watched {
+  readonly id: string;
+  readonly wait: ScopedWait;
+  readonly since = clocks.mono.now();
+  /** When to look next, on the monotonic clock. */
+  due = this.since + DEADLOCK_AFTER;
+  isOver = false;
+  /** The locks under which its note may stand. */
+  noted = new Set<string>();
+  /** By the server's clock in µs: when it began to wait, and when its last note was written. 0: not known. */
+  began = 0;
+  after = 0;
+  /** The circle that was found first, and when; and the last one that was judged. */
+  suspected: { readonly key: string; readonly at: number } | null = null;
+  judged: string | null = null;
+
+  constructor(id: string, wait: ScopedWait) {
+    this.id = id;
+    this.wait = wait;
+  }
+
+  /** The locks that it wants. Made when its note is: most callers have theirs long before. */
+  get waits(): string[] {
+    const refs = this.wait.locks.flatMap(({ kind: { protocol }, name }) =>
+      isNoted(protocol) ? refOf(protocol, name) : [],
+    );
+    return refs.slice(0, MOST_LOCKS);
+  }
+
+  holds(): NotedHold[] {
+    const found = new Map<string, NotedHold>();
+    for (const lease of this.wait.held()) {
+      const { protocol } = lease.owner.kind;
+      if (found.size < MOST_LOCKS && isNoted(protocol)) {
+        const hold = holdOf(protocol, lease);
+        found.set(`${hold.ref} ${hold.turn}`, hold);
+      }
+    }
+    return [...found.values()];
+  }
+}
+
+/** A call that waits in a scope. */
+export interface ScopedWait {
+  readonly kind: EventKind;
+  /** The locks that it wants, all of them. */
+  readonly locks: readonly {
+    readonly kind: { readonly protocol: string; readonly mode?: string };
+    readonly name: string;
+  }[];
+  /** What its scope, and those around it, hold at this moment. */
+  readonly held: () => Iterable<SharedLease>;
+  /** Ends the wait with this error. */
+  readonly leave: (error: unknown) => void;
+}
+
+/** That one call waits for, and that its scope holds. What is beyond these is not seen. */
+const MOST_LOCKS = 16;

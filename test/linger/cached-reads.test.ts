@@ -1,0 +1,250 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import type { ReadWriteLock } from "../../src/index.ts";
+import { Actor } from "../support/actor.ts";
+import { countCommands } from "../support/command-count.ts";
+import type { Party } from "../support/fixture.ts";
+import { heard, KeptReadsStage, keepAlways } from "../support/kept-reads.ts";
+import { timedAwake } from "../support/stage.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
+
+// What readers of a process share stays with it when the last of them has left, until a writer
+// wants the lock.
+
+/** ms: less than `linger`, and than a re-check. */
+const AT_ONCE = 500;
+const MOST_TOLD = 16;
+
+const stage = new KeptReadsStage();
+const { keeps } = stage;
+const pairOf = (party: Party): ReadWriteLock => stage.pairOf(party);
+const keep = (party?: Party): Promise<ReadWriteLock> => stage.keep(party);
+const holders = (): Promise<number> => stage.holders();
+
+/** What the policies of all clients learn of reads from now on. */
+function learned(): () => string[] {
+  const ended = vi.spyOn(LingerPolicy.prototype, "ended");
+  onTestFinished(() => ended.mockRestore());
+  return () => ended.mock.calls.filter(([name]) => name.startsWith("rw:")).map(([, how]) => how);
+}
+
+describe("cached reads", () => {
+  it("are taken again without a command, with the token of their phase, and told of as kept", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const acquired = heard(near, "acquire");
+    // On a busy machine an answer may be too old by then: the next turn finds a fresh one.
+    await until(async () => {
+      acquired.length = 0;
+      const commands = await countCommands(far.redis);
+      const first = await read.lock();
+      const second = await read.lock();
+      await first.unlock();
+      await second.unlock();
+      if (near.locks.stats().kept === 0 || (await commands.scripts()) > 0) return false;
+      expect(second.token).toBe(first.token);
+      return true;
+    });
+    expect(acquired.map(({ kept }) => kept)).toEqual([true, false]);
+    expect(near.locks.stats().recalled).toBe(0);
+    expect(near.locks.stats().takenAgain).toBeGreaterThan(0);
+  });
+
+  it("are asked about once nobody has for a while, and by an object that does without", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const commands = await countCommands(far.redis);
+    await near.locks.readWriteLock(stage.lock.name, { linger: 0 }).read.withLock(() => {});
+    // That was a join, and the unlock has given it back.
+    expect(await commands.scripts()).toBe(2);
+    expect(await holders()).toBe(0);
+    await read.withLock(() => {});
+    await until(() => near.locks.stats().kept === 1);
+    await new Promise((resolve) => setTimeout(resolve, STAY_FRESH + 20));
+    const later = await countCommands(far.redis);
+    await read.withLock(() => {});
+    expect(await later.scripts()).toBe(1);
+  });
+
+  it("end by themselves, and with their client", async () => {
+    const { near } = stage;
+    await keep();
+    await until(async () => (await holders()) === 0);
+    expect(near.locks.stats()).toMatchObject({ kept: 0, lapsed: 1 });
+    await keep();
+    await near.locks.close();
+    expect(await holders()).toBe(0);
+  });
+
+  it("go to a writer of another process as soon as it wants the lock, and are not kept for a while", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const recalls = heard(near, "recall");
+    const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+    expect(waited).toBeLessThan(AT_ONCE);
+    const old = await read.tryLock();
+    expect(old).toBeNull();
+    await lease.unlock();
+    expect(recalls).toMatchObject([{ name: stage.lock.name, kind: "read", uses: 0 }]);
+    keeps.mockRestore();
+    await read.withLock(() => {});
+    expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 1, recalledUnused: 1 });
+    keepAlways();
+  });
+
+  it("go to writers that do not wait; one that is inside says so", async () => {
+    const { far } = stage;
+    const { read } = await keep();
+    await warm(stage.near, far);
+    const { write } = pairOf(far);
+    const got = await write.tryLock();
+    expect(got?.held).toBe(true);
+    // Beside a writer nobody is asked.
+    const third = await stage.join();
+    await warm(far, third);
+    await until(async () => {
+      const commands = await countCommands(far.redis);
+      expect(await pairOf(third).write.tryLock()).toBeNull();
+      // The writer's lease may be raised in between, once.
+      return (await commands.scripts()) === 1;
+    });
+    await got?.unlock();
+    const inside = await read.lock();
+    await inside.unlock();
+    const again = await read.lock();
+    const [refused, waited] = await timedAwake(write.tryLock());
+    expect(refused).toBeNull();
+    expect(waited).toBeLessThan(AT_ONCE);
+    await again.unlock();
+  });
+
+  it("go to a writer of their own process without a word of Redis", async () => {
+    const { near } = stage;
+    const { write } = await keep();
+    const lease = await write.tryLock();
+    expect(lease?.held).toBe(true);
+    await lease?.unlock();
+    expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
+  });
+
+  it("are not locked until somebody is inside, and are given up when that is asked", async () => {
+    const { far } = stage;
+    const { read } = await keep();
+    const seen = pairOf(far).read;
+    expect([await seen.isLocked(), await read.isLocked()]).toEqual([false, false]);
+    expect(await seen.inspect()).toMatchObject({ kept: true, waiters: [] });
+    expect(await pairOf(far).inspect()).toMatchObject({ mode: "read", kept: true });
+    const listed = [];
+    for await (const one of far.locks.list()) if (one.name === seen.name) listed.push(one);
+    expect(listed).toMatchObject([{ kind: "readWrite", kept: true }]);
+    const lease = await read.lock();
+    expect([await seen.isLocked(), await read.isLocked()]).toEqual([true, true]);
+    // No writer has it: that is another question, though it is asked at the same time.
+    expect(await Promise.all([pairOf(far).write.recall(), seen.recall()])).toEqual(["free", "busy"]);
+    await lease.unlock();
+    const other = await pairOf(far).read.lock();
+    expect(await read.isLocked()).toBe(true);
+    await other.unlock();
+    expect(await seen.recall()).toMatch(/released|free/);
+    expect(await holders()).toBe(0);
+  });
+
+  it("go by force, and when the connection of messages is lost", async () => {
+    const { near, far, proxy } = stage;
+    await keep();
+    expect(await pairOf(far).read.forceUnlock()).toBe(true);
+    await until(() => near.locks.stats().kept === 0);
+    expect(await holders()).toBe(0);
+    await pairOf(near).read.withLock(() => {});
+    await until(() => near.locks.stats().kept === 1);
+    proxy.cut("subscribers");
+    await until(async () => (await holders()) === 0);
+  });
+
+  it("go to a writer within the window where no recall is heard", async () => {
+    const { near, far, proxy } = stage;
+    const { read } = await keep();
+    const ends = learned();
+    proxy.partition("subscribers");
+    const writing = timedAwake(pairOf(far).write.lock());
+    // Readers that come and go: each is in time until Redis says that somebody waits.
+    const reading = until(async () => {
+      const lease = await read.tryLock();
+      await lease?.unlock();
+      return lease === null;
+    });
+    await reading;
+    const [lease, waited] = await writing;
+    expect(waited).toBeLessThan(STAY_FRESH + AT_ONCE);
+    await lease.unlock();
+    expect(ends()).toEqual(["wanted"]);
+    await near.locks.close();
+  });
+});
+
+it("the release of a client that does without goes with the unlock", async () => {
+  const { read } = pairOf(stage.far);
+  await read.withLock(() => {});
+  await nextTurn();
+  expect(await holders()).toBe(0);
+});
+
+it("no more than 16 holds of a lock are kept, and a writer has all of them given up at once", async () => {
+  const { far } = stage;
+  const parties = await Promise.all(
+    Array.from({ length: MOST_TOLD + 1 }, () => stage.join({ client: LINGERING })),
+  );
+  for (const party of parties) await stage.warm(party);
+  const ends = learned();
+  await Promise.all(parties.map((party) => pairOf(party).read.withLock(() => {})));
+  await nextTurn();
+  expect(parties.filter(({ locks }) => locks.stats().kept === 1)).toHaveLength(MOST_TOLD);
+  expect(await holders()).toBe(MOST_TOLD);
+  expect(ends()).toEqual(["not kept"]);
+  const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+  expect(waited).toBeLessThan(AT_ONCE);
+  await lease.unlock();
+});
+
+it("behind more than 256 holds nobody looks for those that are told", async () => {
+  const { near, far, key } = stage;
+  await keep();
+  const all = await far.redis.hgetall(key);
+  const [, field = ""] = Object.entries(all).find(([hold]) => hold !== "=") ?? [];
+  const channel = "holdfast:client:elsewhere:1:0123456789abcdef";
+  const others = Array.from({ length: 256 }, (_, i) => `${channel}:${`${i}`.padStart(8, "0")}abcdefghijklm`);
+  const books = (all["="] ?? "").replace(/^1c 0000001 (\d+) 00001/, "1c 0000257 $1 00257");
+  await far.redis.hset(key, "=", books, ...others.flatMap((hold) => [hold, field.replace("+", "")]));
+  const recalls = heard(near, "recall");
+  await until(async () => {
+    const commands = await countCommands(far.redis);
+    expect(await pairOf(far).write.tryLock()).toBeNull();
+    return (await commands.scripts()) === 1;
+  });
+  expect(recalls).toEqual([]);
+  await far.redis.del(key);
+});
+
+it("what a process keeps that stands still ends within the window", async () => {
+  const { far } = stage;
+  const grantWindow = STAY_WINDOW / 3;
+  const client = { grantWindow, linger: grantWindow / 2 };
+  const actor = await Actor.start({ url: stage.server.url, client });
+  try {
+    await until(async () => {
+      const got = await actor.call("acquire", "readLock", stage.lock.name);
+      await actor.call("unlock", got?.handle ?? 0);
+      return (await holders()) === 1;
+    });
+    actor.kill("SIGSTOP");
+    const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+    expect(waited).toBeLessThan(grantWindow + AT_ONCE);
+    await lease.unlock();
+  } finally {
+    actor.kill("SIGKILL");
+    await actor.end();
+  }
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
+import { redissonLock } from "../../src/redisson.ts";
+import { Stage, timed } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+
+// Redis takes no more connections (maxclients): each new one is told so and closed.
+
+const stage = new Stage();
+
+/** No connection beyond those that are there now. */
+async function closeDoor(): Promise<void> {
+  const { redis } = stage.far;
+  const count = /connected_clients:(\d+)/.exec(await redis.info("clients"))?.[1];
+  await redis.config("SET", "maxclients", `${count}`);
+}
+const openDoor = () => stage.far.redis.config("SET", "maxclients", "1000");
+
+describe("the connection limit is reached", () => {
+  it("for a subscriber: its callers try as long as they wait, and have their turn when there is room", async ({
+    annotate,
+  }) => {
+    const { near, far, lock } = stage;
+    const held = await far.locks.lock(lock.name).lock();
+    await closeDoor();
+    const [impatient, took] = await timed(near.locks.lock(lock.name).tryLock(700));
+    await annotate(`the impatient one is told after ${took} ms`);
+    expect(impatient).toBeNull(); // Redis was heard saying that somebody holds it
+    const patient = near.locks.lock(lock.name).lock();
+    await openDoor();
+    const [, queueing] = await timed(lock.queued(1));
+    await annotate(`a place ${queueing} ms after there was room`);
+    await held.unlock();
+    await (await patient).unlock();
+    await lock.gone();
+  });
+
+  it("for a subscriber: a lock that is given back meanwhile is taken", async ({ annotate }) => {
+    const { near, far, lock } = stage;
+    const held = await far.locks.lock(lock.name).lock();
+    const waits = new Promise((resolve) => near.locks.once("wait", resolve));
+    await closeDoor();
+    const waiting = near.locks.lock(lock.name).lock();
+    await waits;
+    await held.unlock(); // nobody is queued
+    const [lease, waited] = await timed(waiting);
+    await annotate(`taken after ${waited} ms`);
+    expect(lease.held).toBe(true);
+    expect(waited).toBeLessThan(1_500); // SUBSCRIBE is given up after 5 s
+    await openDoor();
+    await lease.unlock();
+    await lock.gone();
+  }, 30_000);
+
+  it("for a subscriber of a lock without queue: it is tried, less and less often", async ({ annotate }) => {
+    const { far, lock, proxy } = stage;
+    const shut = await stage.join({ url: proxy.url, client: { replyTimeout: 1_000 } });
+    const held = await redissonLock(far.locks, lock.name).lock();
+    proxy.refuse(true);
+    proxy.record();
+    const tries = () => proxy.commands.filter(({ command }) => command[1] === redissonLua.acquire.sha).length;
+    const waiting = redissonLock(shut.locks, lock.name).lock();
+    // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for
+    // every try that had waited for it, tries would breed tries.
+    const [, took] = await timed(until(() => tries() >= 9, { what: "nine tries" }));
+    await annotate(`nine tries in ${took} ms`);
+    expect(took).toBeGreaterThan(2_500);
+    const [lease, waited] = await timed(held.unlock().then(() => waiting));
+    await annotate(`taken after ${waited} ms`);
+    await lease.unlock();
+  });
+
+  it("for commands: calls fail typed within their time, leases live on, all goes on when there is room", async ({
+    annotate,
+  }) => {
+    const { near, far, lock, proxy } = stage;
+    near.locks.on("error", () => {});
+    const lease = await near.locks.lock(lock.name).lock();
+    const waiting = far.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await far.redis.config("SET", "maxclients", "1"); // those that are there stay
+    proxy.cut("commands");
+    const [error, took] = await timed(
+      near.locks
+        .lock(`${lock.name}:other`)
+        .tryLock()
+        .catch((reason: unknown) => reason),
+    );
+    await annotate(`a call fails after ${took} ms`);
+    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(took).toBeLessThan(1_500);
+    expect(lease.held).toBe(true);
+    await openDoor();
+    await until(() => near.redis.status === "ready", { what: "the connection to come back" });
+    await lease.unlock();
+    await (await waiting).unlock();
+    await lock.gone();
+  });
+});

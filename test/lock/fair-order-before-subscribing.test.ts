@@ -1,0 +1,152 @@
+import { createServer } from "node:net";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient, type LockClient } from "../../src/index.ts";
+import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { staysQuiet } from "../support/quiet.ts";
+import { runs } from "../support/stage.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
+
+// Callers of a fair lock who come before their client hears anything: in order, and never worse off
+// than by asking.
+
+const parties = new Parties();
+staysQuiet();
+afterAll(parties.close);
+
+it("are served in the order in which they came, the one who tried first too", async () => {
+  const [holder, cold] = [await parties.join(), await parties.join()];
+  const name = freshName();
+  const held = await holder.locks.fairLock(name).lock();
+  const order: number[] = [];
+  const waiting = Array.from({ length: 20 }, (_, i) =>
+    cold.locks.fairLock(name).withLock(() => void order.push(i)),
+  );
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters?.length === 20);
+  await held.unlock();
+  await Promise.all(waiting);
+  expect(order).toEqual([...order.keys()]);
+});
+
+it("are served in that order, too, when some of them try while SUBSCRIBE is slow", async () => {
+  const { hostname: host, port } = new URL(testUrl());
+  const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.stop());
+  const [holder, cold] = [await parties.join(), await parties.join({ url: proxy.url })];
+  const name = freshName();
+  const held = await holder.locks.fairLock(name).lock();
+  const order: string[] = [];
+  const call = (who: string) => cold.locks.fairLock(name).withLock(() => void order.push(who));
+  proxy.record();
+  const tries = () => proxy.commands.filter(({ command }) => runs("acquire", "try")(command)).length;
+  // What the subscription is tested with comes back after 150 ms. The first has tried by then; the
+  // second has, too, after 100 ms, and has no answer; the third has not.
+  proxy.delay(150, { direction: "to client", which: "commands" });
+  const waiting = [call("first"), call("second")];
+  await until(() => tries() >= 2, { what: "the second one's try" });
+  waiting.push(call("third"));
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters?.length === 3);
+  proxy.delay(0);
+  await held.unlock();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second", "third"]);
+});
+
+it("one whose try has won keeps the lock, though its answer comes after the subscription", async () => {
+  const { hostname: host, port } = new URL(testUrl());
+  const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.stop());
+  const [other, cold] = [await parties.join(), await parties.join({ url: proxy.url })];
+  const lock = new Onlooker(other.redis, freshName());
+  const order: string[] = [];
+  const call = ({ locks }: Party, who: string) =>
+    locks.fairLock(lock.name).withLock(() => void order.push(who));
+  proxy.partition("subscribers");
+  const held = await other.locks.fairLock(lock.name).lock();
+  const isTold = new Promise((told) => cold.locks.once("wait", told));
+  const waiting = [call(cold, "first")];
+  await isTold; // that it is held; it subscribes
+  // From now on tries are executed at once, and answered when the subscription is long acknowledged.
+  proxy.delay(1_000, { direction: "to client", which: "commands" });
+  await held.unlock();
+  await until(async () => (await lock.holder()).includes(cold.locks.id), { what: "a try to win" });
+  waiting.push(call(other, "second"));
+  await lock.queued(1);
+  waiting.push(call(cold, "third")); // waits for the subscription only
+  proxy.thaw();
+  await until(async () => (await other.redis.pubsub("CHANNELS", `*${cold.locks.id}*`)).length > 0);
+  proxy.delay(0);
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second", "third"]);
+});
+
+describe("while the subscriber's connection hangs", () => {
+  // Accepts connections and never says a word.
+  const hole = createServer((socket) => socket.on("error", () => {}));
+  let port: number;
+  let redis: Redis;
+  let locks: LockClient;
+
+  class HangingDuplicates extends Redis {
+    override duplicate(override?: object): Redis {
+      return super.duplicate({ ...override, port });
+    }
+  }
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => hole.listen(0, "127.0.0.1", resolve));
+    port = (hole.address() as { port: number }).port;
+    redis = new HangingDuplicates(testUrl());
+    locks = createLockClient(redis, { replyTimeout: 2_000 });
+  });
+  afterAll(async () => {
+    await locks.close({ grace: 0 });
+    redis.disconnect();
+    hole.close();
+  });
+
+  it("a lock that is free is taken", async () => {
+    const lock = locks.fairLock(freshName());
+    const first = await lock.lock();
+    const second = lock.lock();
+    await first.unlock();
+    await (await second).unlock();
+  });
+
+  it("all have their turns in the order in which they came, also when it is given up", async () => {
+    const { locks: others } = await parties.join();
+    // A client of its own: nobody has given up before.
+    const patient = createLockClient(redis, { replyTimeout: 1_000 });
+    onTestFinished(() => patient.close({ grace: 0 }));
+    const name = freshName();
+    const held = await others.fairLock(name).lock();
+    const order: number[] = [];
+    const waiting: Promise<void>[] = [];
+    for (let i = 0; i < 4; i++) {
+      waiting.push(patient.fairLock(name).withLock(() => void order.push(i)));
+      // They come at different times, and each tries at times of its own.
+      expect(await patient.fairLock(name).tryLock(110)).toBeNull();
+    }
+    await until(async () => (await others.lock(name).inspect()).waiters?.length === 4);
+    await held.unlock();
+    await Promise.all(waiting);
+    expect(order).toEqual([...order.keys()]);
+  }, 60_000);
+
+  it("a caller that waits for a held lock is told that it is held, or waits on; Redis did answer", async () => {
+    const { locks: others } = await parties.join();
+    const name = freshName();
+    const held = await others.fairLock(name).lock();
+    const lock = locks.fairLock(name);
+    const patient = lock.lock();
+    expect(await Promise.all([lock.tryLock(300), lock.tryLock(300), lock.tryLock(1_500)])).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    await held.unlock();
+    await (await patient).unlock();
+  });
+});

@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Actor } from "../support/actor.ts";
+import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
+
+// Real processes, killed, stopped and blocked. Time bounds are a third, or less, of what the
+// failure would take.
+
+const parties = new Parties();
+let here: Party;
+
+beforeAll(async () => {
+  here = await parties.join();
+});
+afterAll(parties.close);
+
+/** Resolves when so many wait in the queue in Redis. */
+const queued = (name: string, count: number): Promise<unknown> =>
+  until(async () => (await here.locks.lock(name).inspect()).waiters?.length === count, {
+    what: `${count} waiters`,
+  });
+
+const addressOf = (url: string): { host: string; port: number } => {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+};
+
+const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
+  const start = performance.now();
+  return [await work, performance.now() - start];
+};
+
+describe("a waiter at the head of the queue", () => {
+  it("killed with SIGKILL costs nobody a window", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const dying = actor.call("acquire", "lock", name, 60_000).catch(() => "dead");
+    await queued(name, 1);
+    const next = (await parties.join()).locks.lock(name).lock();
+    await queued(name, 2);
+    actor.kill("SIGKILL");
+    await actor.exit;
+    expect(await dying).toBe("dead");
+    await held.unlock();
+    const [lease, waited] = await timed(next);
+    expect(waited).toBeLessThan(900); // a window is 3 s, a re-check 1.1 s at the least
+    await lease.unlock();
+  });
+
+  it("stopped with SIGSTOP costs a window and a re-check, and does not enter while another holds", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    let entered = false;
+    const stopped = actor.call("acquire", "lock", name, 60_000).then((result) => {
+      entered = true;
+      return result;
+    });
+    await queued(name, 1);
+    const next = (await parties.join()).locks.lock(name).lock();
+    await queued(name, 2);
+    actor.kill("SIGSTOP");
+    await held.unlock();
+    const [lease, waited] = await timed(next);
+    expect(waited).toBeLessThan(10_000); // 4.9 s at the most; the actor's whole lease would be 30 s
+    expect(waited).toBeGreaterThan(2_500); // it did get the window: a receiver is not a reader
+    actor.kill("SIGCONT");
+    // It reads a grant that is over, and queues again.
+    await queued(name, 1);
+    expect(entered).toBe(false);
+    expect(lease.held).toBe(true);
+    const { token } = lease;
+    await lease.unlock();
+    const granted = await stopped;
+    expect(granted?.token).toBeGreaterThan(token);
+    await actor.end();
+  }, 30_000);
+});
+
+describe("a holder", () => {
+  it("killed with SIGKILL costs its lease and a re-check", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 2_000 } });
+    expect(await actor.call("acquire", "lock", name, 0)).not.toBeNull();
+    const waiting = here.locks.lock(name).lock();
+    await queued(name, 1);
+    actor.kill("SIGKILL");
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(3 * (2_000 + 1_875));
+    await lease.unlock();
+  });
+
+  it("stopped past its lease knows it in its first statement, and its signal aborts", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl() });
+    const granted = await actor.call("acquire", "lock", name, 0, 700);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    actor.kill("SIGSTOP");
+    const lease = await here.locks.lock(name).lock(); // somebody else has it now
+    expect(lease.token).toBeGreaterThan(granted.token);
+    actor.kill("SIGCONT");
+    const report = await until(() => actor.call("stopReport", granted.handle), {
+      what: "the report of the stop",
+    });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    await lease.unlock();
+    await actor.end();
+  });
+
+  it("that blocks its event loop for 5 s, 200 ms into the body after a contended wait, still holds", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const waiting = actor.call("acquire", "lock", name, 60_000);
+    await queued(name, 1);
+    await held.unlock();
+    const granted = await waiting;
+    if (!granted) throw new Error("not acquired");
+    // Granted by message it has the window of 3 s; the claim after 100 ms raises it to the whole lease.
+    await until(async () => ((await here.locks.lock(name).inspect()).remaining ?? 0) > 20_000, {
+      what: "the claim",
+    });
+    await actor.call("block", 5_000);
+    expect(await actor.call("state", granted.handle)).toMatchObject({ held: true, aborted: false });
+    expect((await here.locks.lock(name).inspect()).token).toBe(granted.token);
+    expect(await here.locks.lock(name).tryLock()).toBeNull();
+    await actor.end();
+  }, 30_000);
+
+  it("stopped for several leases, the watchdog's: it goes on as one that has lost, and harms nobody", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
+    const granted = await actor.call("acquire", "lock", name, 0);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    const lock = here.locks.lock(name);
+    const waiting = lock.lock();
+    await queued(name, 1);
+    actor.kill("SIGSTOP");
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(3 * (600 + 1_875));
+    const since = performance.now();
+    await until(() => performance.now() > since + 3 * 600, { what: "several leases to go by" });
+    actor.kill("SIGCONT");
+    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report" });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    await expect(actor.call("unlock", granted.handle)).rejects.toMatchObject({ reason: "expired" });
+    // its late renewals did nothing
+    expect([lease.held, (await lock.inspect()).token]).toEqual([true, lease.token]);
+    await lease.unlock();
+    const again = await actor.call("acquire", "lock", name, 0);
+    expect(again?.token).toBeGreaterThan(lease.token);
+    await actor.end();
+  }, 30_000);
+
+  it("that blocks its event loop for longer than its lease has lost it in the next statement", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
+    const granted = await actor.call("acquire", "lock", name, 0);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    const waiting = here.locks.lock(name).lock();
+    await queued(name, 1);
+    const blocked = actor.call("block", 3_000);
+    const lease = await waiting; // while the other one is blocked
+    expect(lease.token).toBeGreaterThan(granted.token);
+    await blocked;
+    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report" });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    expect([lease.held, (await here.locks.lock(name).inspect()).token]).toEqual([true, lease.token]);
+    await lease.unlock();
+    await actor.end();
+  }, 30_000);
+});
+
+describe("a process that blocks its event loop for longer than a first command may take", () => {
+  const block = (ms: number): void => {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+  };
+
+  it("reads the answers that came meanwhile before it gives up", async () => {
+    const name = freshName();
+    const [one, other] = [here.locks.lock(name), (await parties.join()).locks.lock(name)];
+    const several = here.locks.multiLock([freshName(), freshName()]);
+    for (const lock of [one, several]) await (await lock.lock()).unlock(); // the server knows the scripts
+    const [first, all] = [one.tryLock(), several.tryLock()];
+    block(1_000);
+    const [lease, leases] = await Promise.all([first, all]);
+    expect([lease?.held, leases?.held]).toEqual([true, true]);
+    const refused = other.tryLock();
+    block(1_000);
+    expect(await refused).toBeNull();
+    await Promise.all([lease?.unlock(), leases?.unlock()]);
+  });
+
+  it("has its answer too where replies came together and its command had to wait for the block", async () => {
+    const both = [here.locks.lock(freshName()), here.locks.lock(freshName())];
+    const later = here.locks.lock(freshName());
+    const leases = await Promise.all(both.map((lock) => lock.lock()));
+    const asked = later.tryLock();
+    block(700);
+    expect(await asked).not.toBeNull();
+    await Promise.all(leases.map((lease) => lease.unlock()));
+  });
+
+  it("has its answer too where another caller's command took its own along behind the block", async () => {
+    const proxy = await TcpProxy.start(addressOf(testUrl()));
+    const far = await parties.join({ url: proxy.url });
+    proxy.delay(5);
+    const call = async (blocks: boolean): Promise<boolean> => {
+      const lease = await far.locks.lock(freshName()).lock();
+      const asked = far.locks.lock(freshName()).tryLock();
+      if (blocks) block(700);
+      const later = await asked;
+      await Promise.all([lease.unlock(), later?.unlock()]);
+      return later !== null;
+    };
+    // Two replies must come by one read.
+    for (let round = 0; round < 4; round++)
+      expect(await Promise.all([call(true), call(false)])).toEqual([true, true]);
+    await proxy.stop();
+  });
+
+  it("has sent the release before, right behind which it blocks: another process has the lock meanwhile", async () => {
+    const name = freshName();
+    const lease = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const next = actor.call("acquire", "lock", name, 60_000, 60_000);
+    await queued(name, 1);
+    const released = lease.unlock();
+    block(2_000);
+    const { remaining } = await here.locks.lock(name).inspect();
+    // Its own lease has run for a while. A grant that came only now would still be the window of 3 s.
+    expect(remaining).toBeGreaterThan(10_000);
+    expect(remaining).toBeLessThan(59_000);
+    await released;
+    expect((await next)?.token).toBeGreaterThan(lease.token);
+    await actor.end();
+  });
+});
+
+describe("a waiter that stood still for longer than its place lasts", () => {
+  it("queues again when it goes on; a grant that it reads late is nobody's", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const waiting = actor.call("acquire", "lock", name, 60_000);
+    await queued(name, 1);
+    actor.kill("SIGSTOP");
+    await until(async () => (await here.locks.lock(name).inspect()).waiters?.length === 0, {
+      what: "its place to end",
+      timeout: 15_000,
+    });
+    actor.kill("SIGCONT");
+    await queued(name, 1);
+    await held.unlock();
+    const granted = await waiting;
+    expect(granted?.token).toBeGreaterThan(held.token);
+    await actor.end();
+  }, 30_000);
+});

@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { codes } from "../../src/redis/codes.generated.ts";
+import { handoffLua as lua } from "../../src/redis/lua.generated.ts";
+import { redissonLock } from "../../src/redisson.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { countCommands } from "../support/command-count.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { lockOf } from "../support/permit.ts";
+import { staysQuiet } from "../support/quiet.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
+
+// Many waiters, lost subscriptions, commands given up: what waiting costs, and whose place is kept.
+
+const parties = new Parties();
+staysQuiet();
+let server: LocalServer;
+let a: Party;
+let b: Party;
+let name: string;
+
+const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters?.length ?? 0;
+
+beforeAll(async () => {
+  server = await launchServer();
+});
+beforeEach(async () => {
+  [a, b, name] = [
+    await parties.join({ url: server.url }),
+    await parties.join({ url: server.url }),
+    freshName(),
+  ];
+});
+afterAll(async () => {
+  await parties.close();
+  await server.stop();
+});
+
+describe("300 fair waiters of one client", () => {
+  const start = async (wait: number): Promise<Promise<unknown>[]> => {
+    await b.locks.fairLock(freshName()).lock();
+    const waiting = Array.from({ length: 300 }, async () =>
+      (await b.locks.fairLock(name).tryLock(wait))?.unlock(),
+    );
+    await until(async () => (await waiters()) === 300, { what: "300 places" });
+    return waiting;
+  };
+
+  it("subscribe once, look again once a period for all, and once after a reconnect", async () => {
+    const held = await a.locks.lock(name).lock();
+    const all = await countCommands(a.redis);
+    const waiting = await start(60_000);
+    expect((await all.since()).subscribe).toBeLessThanOrEqual(2);
+    const parked = await countCommands(a.redis);
+    const began = performance.now();
+    let first = 0;
+    const deadlineMoves = async (): Promise<boolean> => {
+      const [, deadline = "0"] = await a.redis.zrange(`holdfast:{${name}}:clients`, 0, "0", "WITHSCORES");
+      first ||= Number(deadline);
+      return Number(deadline) > first;
+    };
+    await until(deadlineMoves, { what: "a re-check" });
+    await a.redis.call("CLIENT", "KILL", "TYPE", "pubsub");
+    await until(async () => ((await parked.since()).subscribe ?? 0) >= 1, {
+      what: "the subscriber to come back",
+    });
+    await until(async () => (await parked.scripts()) >= 3, { what: "the re-check after it" });
+    // inspect() apart, a handful: a place that looked for itself would make 300 of them.
+    expect(await parked.scripts()).toBeLessThanOrEqual(20 + (performance.now() - began) / 1_000);
+    await held.unlock();
+    await Promise.all(waiting);
+  }, 30_000);
+
+  it("a crashed holder costs its lease and one re-check of the first place", async ({ annotate }) => {
+    await a.locks.lock(name).tryLock(0, 2_500); // never unlocked
+    const began = performance.now();
+    const waiting = await start(60_000);
+    await Promise.race(waiting);
+    const waited = performance.now() - began;
+    await annotate(`the first one after ${Math.round(waited)} ms`);
+    expect(waited).toBeLessThan(3 * (2_500 + 1_875));
+    await Promise.all(waiting);
+  }, 30_000);
+});
+
+describe("a lost subscription", () => {
+  it("does not cost the place in the queue: a re-check without a channel keeps the entry, and receivers prove nothing", async () => {
+    const held = await a.locks.lock(name).lock();
+    const waiting = b.locks.lock(name).lock();
+    await until(async () => (await waiters()) === 1);
+    const lock = new Onlooker(a.redis, name);
+    const [entry = ""] = await a.redis.zrange(lock.keys.queue, 0, "0");
+    const [before, patience] = [await lock.counts(), await lock.patience()];
+    const { keys } = lock;
+    const args = [`${entry.split(" ")[3]}`, 30_000, 8, entry, 9_000, "0"];
+    const looked = await a.redis.eval(
+      lua.recheck.lua,
+      4,
+      keys.lock,
+      keys.queue,
+      keys.clients,
+      keys.clock,
+      ...args,
+    );
+    expect(looked).toMatchObject([codes.HELD, expect.any(Number), expect.any(Number), 0, 0]);
+    expect([before, await lock.counts()]).toEqual([true, false]);
+    expect(await lock.patience()).toBeGreaterThan(patience + 4_000);
+    await held.unlock();
+    await (await waiting).unlock();
+  });
+
+  it("redissonLock: no channel stays subscribed when its waiters left early", async () => {
+    const held = await Promise.all(
+      Array.from({ length: 20 }, () => redissonLock(a.locks, freshName("r")).lock()),
+    );
+    await Promise.all(held.map((lease) => redissonLock(b.locks, lease.name).tryLock(2)));
+    const left = async (): Promise<unknown[]> =>
+      (await a.redis.pubsub("CHANNELS", "redisson_lock__channel*")) as unknown[];
+    await until(async () => (await left()).length === 0, { what: "all channels to be unsubscribed" });
+    await Promise.all(held.map((lease) => lease.unlock()));
+  });
+});
+
+describe("fair places of one client", () => {
+  it("that lost their entries all look at once, one after the other", async () => {
+    const held = await a.locks.lock(name).lock();
+    const waiting = Array.from({ length: 8 }, async () => (await b.locks.fairLock(name).lock()).unlock());
+    await until(async () => (await waiters()) === 8, { what: "8 places" });
+    const began = performance.now();
+    await a.redis.flushall();
+    await Promise.all(waiting);
+    expect(performance.now() - began).toBeLessThan(4_000); // one re-check for each would take 12 s
+    await held.unlock().catch(() => {});
+  });
+
+  it("do not say that somebody holds it when Redis cannot be reached", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    const held = await a.locks.lock(name).lock();
+    const waiting = Array.from({ length: 3 }, () => far.locks.fairLock(name).tryLock(3_000));
+    await until(async () => (await waiters()) === 3, { what: "3 places" });
+    proxy.freeze();
+    for (const outcome of await Promise.allSettled(waiting)) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "LOCK_UNAVAILABLE" } });
+    }
+    proxy.thaw();
+    await held.unlock();
+    await far.locks.close({ grace: 0 });
+    await proxy.stop();
+  });
+});
+
+describe("a listener that acts while it is told", () => {
+  it("does not cost the other callers their wait", async () => {
+    const party = await parties.join({ url: server.url, client: { replyTimeout: 600 } });
+    await (await a.locks.lock(name).lock()).unlock();
+    const held = await a.locks.lock(name).lock();
+    await party.locks.lock(name).tryLock(20); // opens the subscriber
+    const controller = new AbortController();
+    party.locks.once("wait", () => controller.abort(new Error("enough")));
+    const lock = party.locks.lock(name);
+    const calls = [lock.lock(), lock.lock({ signal: controller.signal }), lock.lock(), lock.lock()];
+    const outcomes = Promise.allSettled(calls.map((call) => call.then((lease) => lease.unlock())));
+    await expect(calls[1]).rejects.toThrow("enough");
+    const began = performance.now();
+    // A call that had asked for it would give up by then.
+    await until(() => performance.now() > began + 2 * 600, { what: "the time of a command to be over" });
+    await held.unlock();
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+    ]);
+  });
+});
+
+describe("a slow way to Redis", () => {
+  it("does not cost a caller its answer when it comes while another one's try is on its way", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    await (await far.locks.lock(name).lock()).unlock(); // the scripts are known
+    const held = await a.locks.lock(name).lock();
+    // two tries take more than the 500 ms that one caller would have
+    proxy.delay(270, { direction: "to client" });
+    const early = far.locks.lock(name).tryLock();
+    const late = far.locks.lock(name).tryLock();
+    expect(await Promise.all([early, late])).toEqual([null, null]);
+    proxy.delay(0);
+    await held.unlock();
+    await far.locks.close({ grace: 0 });
+    await proxy.stop();
+  });
+});
+
+describe("close()", () => {
+  it("waits for the answer to a release that is on its way", async () => {
+    const party = await parties.join({ url: server.url });
+    const lease = await party.locks.lock(name).lock();
+    await a.redis.script("FLUSH"); // the release takes two commands now
+    const unlocked = lease.unlock();
+    await party.locks.close();
+    await party.redis.quit();
+    await unlocked;
+    expect(await a.redis.exists(`holdfast:{${name}}`)).toBe(0);
+  });
+});
+
+describe("one of many", () => {
+  it.each(["lock", "redissonLock"] as const)(
+    "%s: a key of another type does not cost the others their renewal",
+    async (kind) => {
+      const party = await parties.join({ url: server.url, client: { leaseTime: 600 } });
+      const leases = await Promise.all(
+        ["x", "y", "z"].map((part) => lockOf(party.locks, kind, `${name}:${part}`).lock()),
+      );
+      const key = kind === "lock" ? `holdfast:{${name}:y}` : `${name}:y`;
+      await a.redis.set(key, "a string");
+      await until(() => leases[1]?.signal.aborted, { what: "the poisoned one to be lost" });
+      const renewed = new Set<string>();
+      party.locks.on("renew", (event) => renewed.add(event.name));
+      await until(() => renewed.size === 2, { what: "the others to be renewed" });
+      expect(leases.map((lease) => lease.held)).toEqual([true, false, true]);
+      await a.redis.del(key);
+      await Promise.allSettled(leases.map((lease) => lease.unlock()));
+    },
+  );
+
+  it("an acquire that was given up is not evaluated after the server has forgotten the script", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url, client: { replyTimeout: 300 } });
+    await a.redis.script("FLUSH");
+    await a.redis.script("LOAD", lua.leave.lua);
+    proxy.freeze();
+    const began = performance.now();
+    await expect(far.locks.lock(name).tryLock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await until(() => performance.now() > began + 600, { what: "the time of the command to be over" });
+    proxy.record();
+    proxy.thaw();
+    const sent = (): unknown[] => proxy.commands.map(({ command }) => command[0]);
+    await until(() => sent().filter((one) => one === "evalsha").length >= 2, { what: "both late commands" });
+    await far.redis.ping();
+    expect(sent()).not.toContain("eval");
+    expect(await a.redis.exists(`holdfast:{${name}}`)).toBe(0);
+    await proxy.stop();
+  });
+});

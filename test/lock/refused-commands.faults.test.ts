@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { staysQuiet } from "../support/quiet.ts";
+import { until } from "../support/until.ts";
+
+// The server refuses one command, or one key holds something else. A server of its own for these tests.
+
+const parties = new Parties();
+staysQuiet();
+let server: LocalServer;
+let a: Party;
+let b: Party;
+let name: string;
+
+const join = (client = {}): Promise<Party> => parties.join({ url: server.url, client });
+const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters?.length ?? 0;
+const queued = (count: number): Promise<unknown> =>
+  until(async () => (await waiters()) === count, { what: `${count} queued` });
+
+beforeAll(async () => {
+  server = await launchServer();
+});
+beforeEach(async () => {
+  [a, b, name] = [await join(), await join(), freshName()];
+});
+afterAll(async () => {
+  await parties.close();
+  await server.stop();
+});
+
+describe("a command that is refused", () => {
+  it.each([
+    ["another type", (key: string) => a.redis.rpush(key, "an element")],
+    ["a string of somebody else", (key: string) => a.redis.set(key, "hello")],
+  ])("%s under the lock's name is a typed error, and stays as it is", async (_, write) => {
+    const key = `holdfast:{${name}}`;
+    await write(key);
+    const before = await a.redis.dump(key);
+    await expect(a.locks.lock(name).tryLock()).rejects.toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      lockName: name,
+      cause: { message: expect.stringMatching(/^WRONGTYPE /) },
+    });
+    await expect(a.locks.lock(name).forceUnlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await a.redis.dump(key)).toBe(before);
+  });
+
+  it("MULTI on the shared connection is explained", async () => {
+    await a.redis.multi({ pipeline: false });
+    await expect(a.locks.lock(name).tryLock()).rejects.toThrow(/inside MULTI.*connection: "own"/s);
+    await a.redis.discard();
+  });
+
+  it("SUBSCRIBE refused by an ACL is a typed error", async () => {
+    await a.redis.acl("SETUSER", "mute", "on", "nopass", "~*", "+@all", "-subscribe");
+    const mute = await parties.join({ url: server.url, redis: { username: "mute", password: "any" } });
+    const held = await a.locks.lock(name).lock();
+    await expect(mute.locks.lock(name).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await waiters()).toBe(0);
+    await held.unlock();
+  });
+
+  it("a subscriber that AUTH refuses: its caller queues unheard at once, and not when its SUBSCRIBE is given up", async () => {
+    await a.redis.acl("SETUSER", "moved", "on", ">old", "~*", "&*", "+@all");
+    const moved = await parties.join({ url: server.url, redis: { username: "moved", password: "old" } });
+    await a.redis.acl("SETUSER", "moved", "resetpass", ">new");
+    const held = await a.locks.lock(name).lock();
+    const since = performance.now();
+    const waiting = moved.locks.lock(name).lock();
+    await queued(1);
+    expect(performance.now() - since).toBeLessThan(2_500); // else after replyTimeout, 5 s
+    await held.unlock();
+    await (await waiting).unlock();
+  });
+
+  it("PUBLISH refused by an ACL from now on: the count proves nothing, and the lock still goes on", async () => {
+    await a.redis.acl("SETUSER", "quiet", "on", "nopass", "~*", "&*", "+@all");
+    const quiet = await parties.join({ url: server.url, redis: { username: "quiet", password: "any" } });
+    const held = await quiet.locks.lock(name).lock();
+    await a.redis.acl("SETUSER", "quiet", "-publish");
+    const waiting = b.locks.lock(name).lock();
+    await queued(1);
+    await held.unlock();
+    await (await waiting).unlock(); // no message: a re-check finds it
+  });
+});
