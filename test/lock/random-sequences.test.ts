@@ -172,7 +172,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
       for (const player of living) while (player.leases.size > 0) await unlock(player);
       return living.every((player) => player.waiting.size === 0);
     },
-    { what: "every waiter to end", timeout: 60_000 },
+    { what: "every waiter to end", timeout: 200_000 },
   );
   await Promise.all(players.map((player) => player.leave()));
   expect(faults).toEqual([]);
