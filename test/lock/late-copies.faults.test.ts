@@ -76,6 +76,8 @@ describe("a late copy changes nothing", () => {
   it("of the acquire that queued: while its caller still waits in that place", async () => {
     const { lock } = stage;
     const { first, waiting, kept } = await copyOfQueueing();
+    // Its client looks again when its connection is back, which is a change; and then not for 1.1 s.
+    await lock.lookedAt();
     await expectNoChange(kept);
     await first.unlock();
     await (await waiting).unlock();
