@@ -44,10 +44,10 @@ import { LockPair } from "../locks/read-write-lock.ts";
 import { Once } from "../once/once.ts";
 import { OnceScripts } from "../once/once-scripts.ts";
 import type { Commands } from "../redis/commands.ts";
+import { linkTo, NO_CONNECTION } from "../redis/drivers.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
-import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { BaseClient } from "./base-client.ts";
@@ -61,7 +61,7 @@ export class ServerClient extends BaseClient implements LockClient {
   readonly #once: Once;
   readonly #leaseTime: number;
   readonly #parts: {
-    readonly redis: RedisLike | ClusterLike;
+    readonly places: Server["places"];
     readonly commands: Commands;
     readonly replication: Replication | null;
     readonly settings: Settings;
@@ -72,7 +72,7 @@ export class ServerClient extends BaseClient implements LockClient {
   #readWrite: ReadWriteKinds | null = null;
 
   constructor(server: Server, settings: Settings) {
-    const { redis, commands, replication, servers } = server;
+    const { commands, replication, places } = server;
     const { leaseTime, grantWindow, localHandoffs, replicas } = settings;
     super({
       transport: commands,
@@ -85,7 +85,7 @@ export class ServerClient extends BaseClient implements LockClient {
       detector: (locks) => detectorOf(settings.deadlocks, commands, locks, () => this.#inspections),
       replicas,
       checkable: {
-        servers,
+        places,
         isCluster: commands.isCluster,
         isQuorum: false,
         restartDelay: 0,
@@ -95,7 +95,7 @@ export class ServerClient extends BaseClient implements LockClient {
       },
       closed: server.closed,
     });
-    this.#parts = { redis, commands, replication, settings };
+    this.#parts = { places, commands, replication, settings };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
@@ -192,8 +192,8 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   #newLister(): Lister {
-    const { redis, commands } = this.#parts;
-    return new Lister(redis, commands, this.#inspections);
+    const { places, commands } = this.#parts;
+    return new Lister(places, commands, this.#inspections);
   }
 
   get #inspections() {
@@ -234,14 +234,14 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
       `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from holdfast/quorum`,
     );
   const settings = checkClientOptions(options);
-  if (!isConnection(redis)) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
-  const { keyPrefix = "" } = redis.options;
-  if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
+  const link = linkTo(redis);
+  if (!link) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
+  if (link.nodes && !hasOneSlotPerLock(link.keyPrefix)) {
     throw new TypeError(
-      `${CANNOT}: with the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: with the keyPrefix ${quote(link.keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
-  return new ServerClient(redisServer(redis, settings), settings);
+  return new ServerClient(redisServer(link, settings), settings);
 }
 
 inspectAs(ServerClient, "LockClient");

@@ -6,7 +6,7 @@ import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import { quote } from "../util/quote.ts";
 import { TIMER_MAX } from "../util/timers.ts";
-import type { FenceTerms } from "./options.ts";
+import { checkConnection, type FenceTerms } from "./options.ts";
 
 /** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */
 export interface FencedWrite {
@@ -52,7 +52,7 @@ export async function write(
 }
 
 function commandsOf(what: string, redis: RedisLike | ClusterLike): ScriptRunner {
-  const commands = known.get(redis) ?? new ScriptRunner(redis, TIMER_MAX);
+  const commands = known.get(redis) ?? new ScriptRunner(checkConnection(what, redis), TIMER_MAX);
   known.set(redis, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
     throw new TypeError(

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { ConflictError, TransactionError } from "../api/errors.ts";
 import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
-import { isConnection } from "../redis/types.ts";
+import { isConnection } from "../redis/ioredis/connection.ts";
 import { pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { Attempt, type Transaction, TryAgain } from "./attempt.ts";

@@ -23,6 +23,5 @@ export function createQuorumClient(
   options?: QuorumClientOptions,
 ): QuorumClient {
   const settings = checkQuorumOptions(options);
-  checkMasters(masters);
-  return new MajorityClient([...masters], settings);
+  return new MajorityClient(checkMasters(masters), settings);
 }

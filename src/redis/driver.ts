@@ -72,7 +72,10 @@ export interface Link extends Place {
   /** In messages: "ioredis". */
   readonly library: string;
   readonly kind: "server" | "sentinel" | "cluster";
-  /** What the library puts before the keys of the caller's commands. `ScriptKeys.full` has it already. */
+  /**
+   * What the library puts before the keys of the caller's commands. `ScriptKeys.full` has it
+   * already.
+   */
   readonly keyPrefix: string;
   /** `open` made it: nobody else uses it. */
   readonly isOwn: boolean;
@@ -81,9 +84,9 @@ export interface Link extends Place {
   /** Can `openOnce` be called, of it or of its nodes? Else the option `replicas` is refused. */
   readonly opensOnce: boolean;
   /**
-   * ready: what is sent now is written in this turn of the event loop, or the next. ended: for good, every
-   * command fails. Else away: never opened, connecting, lost. As it is at this moment, also before
-   * an event tells it.
+   * ready: what is sent now is written in this turn of the event loop, or the next. ended: for
+   * good, every command fails. Else away: never opened, connecting, lost. As it is at this moment,
+   * also before an event tells it.
    */
   readonly state: "ready" | "away" | "ended";
   /**
@@ -182,21 +185,21 @@ export interface Listener {
   close(): void;
 }
 
-/** Is told what becomes of a connection for messages. */
+/** Is told what becomes of a connection for messages. Functions, which need no `this`. */
 export interface ListenerEvents {
   /** Shall it come back after this loss? */
-  isWanted(): boolean;
+  readonly isWanted: () => boolean;
   /** It is connected, perhaps again. */
-  ready(): void;
-  message(channel: string, message: string): void;
+  readonly ready: () => void;
+  readonly message: (channel: string, message: string) => void;
   /** Lost, or a try to get it back has failed: messages may be missed from now on. */
-  lost(): void;
+  readonly lost: () => void;
   /** Redis does not let it in: AUTH, ACL, no database of that number. It goes on trying. */
-  refused(error: Error): void;
+  readonly refused: (error: Error) => void;
   /** Slots of sharded channels went away, of which it is not told. */
-  moved(): void;
+  readonly moved: () => void;
   /** It does not come back. */
-  ended(): void;
+  readonly ended: () => void;
 }
 
 /** A script on its way to Redis and back. */
@@ -232,6 +235,8 @@ export interface Call {
  * `replied` as early as the reply is read, but not within `send`.
  */
 export interface CallOwner {
+  /** What it has sent that is not over. */
+  readonly unanswered: ReadonlySet<Call>;
   /**
    * Of a script with `isForeign` the reply is as the library gives it to the caller's own commands
    * (texts as strings).
@@ -244,3 +249,6 @@ export interface CallOwner {
 /** Did Redis reply this? */
 export const isReplyError = (error: unknown): error is Error =>
   error instanceof Error && error.name === "ReplyError";
+
+/** Why nothing can be sent where `Nodes.placeOf` knows none. */
+export const NO_NODE = "the Cluster names no node for this hash slot: is it complete (CLUSTER INFO)?";
