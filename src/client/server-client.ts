@@ -22,7 +22,7 @@ import {
   type Settings,
 } from "../api/options.ts";
 import type { ReadWriteLock } from "../api/read-write-lock.ts";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { Semaphore, SemaphoreOptions } from "../api/semaphore.ts";
@@ -44,7 +44,7 @@ import { LockPair } from "../locks/read-write-lock.ts";
 import { Once } from "../once/once.ts";
 import { OnceScripts } from "../once/once-scripts.ts";
 import type { Commands } from "../redis/commands.ts";
-import { linkTo, NO_CONNECTION } from "../redis/drivers.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -217,8 +217,8 @@ const LOCK = "Cannot create a lock";
 const UNKEPT: LockSettings = { linger: 0 };
 
 /**
- * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a
- * Sentinel group or a Cluster. The connection carries the commands and stays yours. A subscriber
+ * Creates a lock client on an ioredis connection (5.11 or later, or 6), or a client of node-redis 5
+ * or 6: to a single server, a Sentinel group or a Cluster. The connection carries the commands and stays yours. A subscriber
  * connection (in Cluster one to each primary in use) is opened beside the first call that may wait
  * for a lock or permits, or by `check()`; never for a client that only calls `tryLock()` and keeps
  * no locks (`linger`). Nothing is sent before the first lock is taken.
@@ -228,19 +228,26 @@ const UNKEPT: LockSettings = { linger: 0 };
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
+export function createLockClient(
+  redis: RedisLike | ClusterLike | NodeRedisLike,
+  options?: LockClientOptions,
+): LockClient {
   if (Array.isArray(redis))
     throw new TypeError(
       `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from holdfast/quorum`,
     );
   const settings = checkClientOptions(options);
   const link = linkTo(redis);
-  if (!link) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
+  if (!link) throw new TypeError(`${CANNOT}: redis ${noConnection(redis)}`);
   if (link.nodes && !hasOneSlotPerLock(link.keyPrefix)) {
     throw new TypeError(
       `${CANNOT}: with the keyPrefix ${quote(link.keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
+  if (settings.replicas > 0 && !link.opensOnce)
+    throw new TypeError(
+      `${CANNOT}: replicas needs a connection of its own to each master, which ${link.library} opens for a single server only; use ioredis for a ${link.kind === "cluster" ? "Cluster" : "Sentinel group"}`,
+    );
   return new ServerClient(redisServer(link, settings), settings);
 }
 

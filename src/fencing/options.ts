@@ -1,4 +1,4 @@
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import {
   anything,
   type Checked,
@@ -12,7 +12,7 @@ import {
 } from "../api/validate.ts";
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
 import type { Link } from "../redis/driver.ts";
-import { linkTo } from "../redis/drivers.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {
@@ -89,9 +89,9 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
   };
 }
 
-export function checkConnection(what: string, redis: RedisLike | ClusterLike): Link {
+export function checkConnection(what: string, redis: RedisLike | ClusterLike | NodeRedisLike): Link {
   const link = linkTo(redis);
-  if (!link) throw new TypeError(`${what}: redis must be an ioredis connection, new Redis(…)`);
+  if (!link) throw new TypeError(`${what}: redis ${noConnection(redis)}`);
   return link;
 }
 

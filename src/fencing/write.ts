@@ -1,5 +1,5 @@
 import { FencedWriteError, StaleTokenError } from "../api/errors.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { FENCE_SKEW } from "../defaults.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import type { Script } from "../redis/script.ts";
@@ -29,7 +29,7 @@ const known = new WeakMap<object, ScriptRunner>();
  * @throws RangeError when the keys and the fence have different slots; StaleTokenError; FencedWriteError.
  */
 export async function write(
-  redis: RedisLike | ClusterLike,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
   { what, script, keys, args }: FencedWrite,
   { token, lockName, resource, remember, replyTimeout }: FenceTerms,
 ): Promise<unknown> {
@@ -51,7 +51,7 @@ export async function write(
   }
 }
 
-function commandsOf(what: string, redis: RedisLike | ClusterLike): ScriptRunner {
+function commandsOf(what: string, redis: RedisLike | ClusterLike | NodeRedisLike): ScriptRunner {
   const commands = known.get(redis) ?? new ScriptRunner(checkConnection(what, redis), TIMER_MAX);
   known.set(redis, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {

@@ -1,8 +1,8 @@
-import type { RedisLike } from "../api/redis.ts";
+import type { NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { show } from "../api/validate.ts";
 import { QUORUM_MIN } from "../defaults.ts";
 import type { Link } from "../redis/driver.ts";
-import { linkTo, NO_CONNECTION } from "../redis/drivers.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 
 const CANNOT = "Cannot create a lock client";
 
@@ -10,7 +10,7 @@ const CANNOT = "Cannot create a lock client";
  * Independent masters, as Redlock needs them. That two connections lead to one server is only seen
  * when they are used.
  */
-export function checkMasters(masters: readonly RedisLike[]): Link[] {
+export function checkMasters(masters: readonly (RedisLike | NodeRedisLike)[]): Link[] {
   if (!Array.isArray(masters))
     throw new TypeError(
       `${CANNOT}: masters must be an array of connections, received ${linkTo(masters) ? "one connection: for one server it is createLockClient(redis)" : show(masters)}`,
@@ -22,7 +22,7 @@ export function checkMasters(masters: readonly RedisLike[]): Link[] {
   return masters.map((redis, i) => {
     const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
     const link = linkTo(redis);
-    if (!link) throw new TypeError(`${which} ${NO_CONNECTION}`);
+    if (!link) throw new TypeError(`${which} ${noConnection(redis)}`);
     if (link.kind === "cluster")
       throw new TypeError(
         `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,

@@ -6,7 +6,8 @@ import type { Call, Link, LinkEvents, Listener, ListenerEvents, Nodes } from "..
 import { isApart } from "../replies.ts";
 import { NOT_CONNECTED, soon } from "./chain.ts";
 import { type Cluster, listenTo, nameOf } from "./client.ts";
-import { Pipe, type Sending } from "./pipe.ts";
+import { Pipe } from "./pipe.ts";
+import type { Sending } from "./sending.ts";
 import { REDIRECTS, ServerLink } from "./server-link.ts";
 import { SlotMap } from "./slot-map.ts";
 
