@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
-import { type NodeRedisClient, openNodeRedis } from "./node-redis.ts";
+import { carrier } from "./carrier.ts";
 import type { Connection } from "./servers/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
@@ -25,31 +25,6 @@ export function testUrl(): string {
 export function freshName(label = "lock"): string {
   return `test:${label}:${randomUUID()}`;
 }
-
-/**
- * What carries the locks of a party: its ioredis connection, or, with HOLDFAST_DRIVER=node-redis in
- * the environment (node-redis5 for version 5), a client of node-redis to the same place.
- */
-function carrier(redis: Redis): Redis | NodeRedisClient {
-  const { HOLDFAST_DRIVER: driver = "ioredis" } = process.env;
-  const { host, port, username, password, db, keyPrefix, lazyConnect } = redis.options;
-  if (driver === "ioredis" || lazyConnect || redis.isCluster || redis.options.sentinels) return redis;
-  const known = carriers.get(redis);
-  if (known) return known;
-  const client = openNodeRedis(driver === "node-redis5" ? 5 : 6, {
-    ...(host && { host }),
-    ...(port && { port }),
-    ...(username && { username }),
-    ...(password && { password }),
-    ...(db && { database: db }),
-    ...(keyPrefix && { keyPrefix }),
-  });
-  carriers.set(redis, client);
-  redis.once("end", () => client.isOpen && client.destroy());
-  return client;
-}
-
-const carriers = new WeakMap<Redis, NodeRedisClient>();
 
 /** Makes parties and closes all of them at once; one per test file, with `afterAll(parties.close)`. */
 export class Parties {
@@ -81,8 +56,6 @@ export class Parties {
   readonly close = async (): Promise<void> => {
     for (const { redis, locks } of this.#all.splice(0)) {
       await locks.close({ grace: 0 });
-      const client = carriers.get(redis);
-      if (client?.isOpen) client.destroy();
       redis.disconnect();
     }
   };
