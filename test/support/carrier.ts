@@ -16,8 +16,14 @@ export function carrier<R extends Redis | Cluster>(redis: R): R | NodeRedisLike 
   if (driver === "ioredis" || redis.options.lazyConnect) return redis;
   const known = carriers.get(redis);
   if (known) return known;
-  const made = likeness(redis, driver === "node-redis5" ? 5 : 6);
+  const made = nodeRedisLike(redis, driver === "node-redis5" ? 5 : 6);
   carriers.set(redis, made);
+  return made;
+}
+
+/** A client of node-redis to the same place as a connection of ioredis, which is closed with that one. */
+export function nodeRedisLike(redis: Redis | Cluster, version: 5 | 6): Made {
+  const made = likeness(redis, version);
   const close = async (): Promise<void> => {
     if (made.isOpen) await made.destroy();
   };

@@ -27,10 +27,12 @@ export class ClusterLink implements Link {
   readonly address = "";
   readonly isTls = false;
   readonly opensOnce = false;
-  readonly isOwn: boolean;
+  /** Its connections are, also those of the caller's object. */
+  readonly isOwn = true;
   lastError: unknown = null;
   readonly nodes: Nodes;
   readonly #cluster: Cluster;
+  readonly #isLasting: boolean;
   readonly #map: SlotMap;
   readonly #pipe: Pipe;
   readonly #links = new Map<string, ServerLink>();
@@ -42,9 +44,10 @@ export class ClusterLink implements Link {
   #timer: NodeJS.Timeout | null = null;
   #failures = 0;
 
-  constructor(cluster: Cluster, isOwn = false) {
+  /** `isLasting`: opened here, and closed by `close`. */
+  constructor(cluster: Cluster, isLasting = false) {
     this.#cluster = cluster;
-    this.isOwn = isOwn;
+    this.#isLasting = isLasting;
     this.#wasOpen = cluster.isOpen;
     this.#map = new SlotMap(cluster, () => [...this.#links.values()]);
     this.#pipe = new Pipe(
@@ -59,7 +62,7 @@ export class ClusterLink implements Link {
         this.#map.primaries.map((address) => this.#link(address)).filter((one) => one !== null),
       refresh: (done) => this.#refresh(done),
     };
-    if (isOwn) this.#open();
+    if (isLasting) this.#open();
   }
 
   get name(): string {
@@ -155,19 +158,19 @@ export class ClusterLink implements Link {
 
   get #refusal(): Error | null {
     if (this.state === "ended") return new Error("The client is closed");
-    return this.isOwn || this.#cluster.isOpen ? null : new Error(NOT_CONNECTED);
+    return this.#isLasting || this.#cluster.isOpen ? null : new Error(NOT_CONNECTED);
   }
 
   /** Was the caller's object closed, which this link stands for? */
   get #isOrphaned(): boolean {
     this.#wasOpen ||= this.#cluster.isOpen;
-    return !this.isOwn && this.#wasOpen && !this.#cluster.isOpen;
+    return !this.#isLasting && this.#wasOpen && !this.#cluster.isOpen;
   }
 
   #open(): void {
     if (this.#stop || this.#isClosed) return;
     const ended = (): void => {
-      if (this.isOwn) return;
+      if (this.#isLasting) return;
       this.#end();
       for (const events of [...this.#listeners]) events.ended();
     };
@@ -188,7 +191,7 @@ export class ClusterLink implements Link {
   }
 
   #rest(): void {
-    if (!this.isOwn && this.#listeners.size === 0 && this.#pipe.isEmpty) this.#end();
+    if (!this.#isLasting && this.#listeners.size === 0 && this.#pipe.isEmpty) this.#end();
   }
 
   #end(): void {

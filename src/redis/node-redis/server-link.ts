@@ -44,7 +44,6 @@ export class ServerLink implements Link {
   /** `own`: opened here, and "once": never again. */
   constructor(origin: Origin, own: "own" | "once" | null = null) {
     this.#origin = origin;
-    this.isOwn = own === "own";
     this.#isLasting = own !== null;
     if (own === null) this.#source = origin.source();
     else
@@ -52,6 +51,8 @@ export class ServerLink implements Link {
         () => origin.make(),
         own === "own" ? (tries, error) => origin.pause(tries, error) : () => null,
       );
+    // Also that of a Sentinel object has connections that nobody else uses.
+    this.isOwn = own !== "once" && this.#source instanceof Chain;
     this.#pipe = new Pipe(
       () => this.#source.client,
       (sending, error) => this.#isElsewhere(error) && ++sending.redirects <= REDIRECTS,
