@@ -17,17 +17,11 @@ export interface NodeRedisOptions {
 
 /** A client that connects, now and after every loss, and whose losses are what tests are about. */
 export function openNodeRedis(version: 5 | 6, options: NodeRedisOptions): NodeRedisClient {
-  const client = makeNodeRedis(version, options);
-  client.connect().catch(() => {});
-  return client;
-}
-
-/** The same, which is not connected yet. */
-export function makeNodeRedis(version: 5 | 6, options: NodeRedisOptions): NodeRedisClient {
   const { host, port, ...others } = options;
   const where = others.url === undefined ? { host: host ?? "127.0.0.1", port: port ?? 6379 } : {};
   const make = (version === 5 ? createClient5 : createClient6) as typeof createClient6;
   const client = make({ ...others, socket: { ...where, reconnectStrategy: () => 20 } }) as NodeRedisClient;
   client.on("error", () => {});
+  client.connect().catch(() => {});
   return client;
 }

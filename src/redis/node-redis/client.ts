@@ -9,7 +9,7 @@ export interface Emitter {
   listenerCount(event: string): number;
 }
 
-export interface SocketOptions {
+interface SocketOptions {
   readonly host?: string;
   readonly port?: number;
   readonly path?: string;
@@ -49,7 +49,7 @@ export interface Client extends Emitter {
 }
 
 /** What a Cluster knows of one of its servers. */
-export interface ClusterNode {
+interface ClusterNode {
   readonly address: string;
   /** Undefined: it was not needed yet, or could not connect. */
   readonly client?: Client | undefined;
