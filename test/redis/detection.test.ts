@@ -3,10 +3,22 @@ import * as redis6 from "redis";
 import * as redis5 from "redis5";
 import { describe, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
-import { createLockClient } from "../../src/index.ts";
+import { createLockClient, type NodeRedisLike } from "../../src/index.ts";
 import { optimistic } from "../../src/optimistic/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
 import { linkTo } from "../../src/redis/drivers.ts";
+import { isReply } from "../../src/redis/node-redis/client.ts";
+
+// What each version returns has the type that createLockClient takes.
+const sentinels = { name: "main", sentinelRootNodes: [] };
+[
+  redis6.createClient(),
+  redis6.createCluster({ rootNodes: [] }),
+  redis6.createSentinel(sentinels),
+  redis5.createClient(),
+  redis5.createCluster({ rootNodes: [] }),
+  redis5.createSentinel(sentinels),
+] satisfies NodeRedisLike[];
 
 // A connection is known by what it can do: an application may have any copy of a library.
 
@@ -79,6 +91,23 @@ describe.each([
       "connection 2 of 3 must be an ioredis connection",
     );
   });
+});
+
+it("an error of Redis is known by its class, or by its first word", () => {
+  class ErrorReply extends Error {}
+  class Renamed extends ErrorReply {}
+  const known = [new Renamed("my own words"), new Error("NOSCRIPT No matching script"), new Error("ERR x")];
+  expect(known.map(isReply)).toEqual([true, true, true]);
+  expect(known.map(({ name }) => name)).toEqual(Array(3).fill("ReplyError"));
+  const others = [
+    "Socket closed unexpectedly",
+    "connect ECONNREFUSED 127.0.0.1:1",
+    "The queue is full",
+    "Disconnects client",
+    "A word",
+  ].map((text) => new Error(text));
+  const system = Object.assign(new Error("EPIPE"), { code: "EPIPE" });
+  for (const error of [...others, system]) expect([isReply(error), error.name]).toEqual([false, "Error"]);
 });
 
 it.each([

@@ -165,7 +165,7 @@ export class Chain implements Source {
   #failed(error: unknown): void {
     const events = this.#events;
     if (!events) return;
-    events.lost(error);
+    events.lost(this.#isOrphaned ? CLOSED() : error);
     if (this.#events !== events) return;
     const pause = this.#isOrphaned ? null : this.#pause(++this.#tries, error);
     if (pause === null) {

@@ -103,30 +103,35 @@ export const isPool = (given: object): boolean =>
   "totalClients" in given && "idleClients" in given && has(given, "execute", "sendCommand");
 
 /**
- * Replies with texts as Buffers, by the RESP types of texts ($ + =): nothing else tells a number
- * from a text. The timeout is the library's own for what it has not written, 5 s by itself: ours
- * counts from when a command was sent, and making an AbortSignal for each one is dear.
+ * Options of each command: in version 5 `withTypeMapping` has no effect on `sendCommand`.
  *
- * Given with each command: in version 5 `withTypeMapping` has no effect on `sendCommand`.
+ * RAW replies texts as Buffers, by the RESP types of texts ($ + =): nothing else tells a number from
+ * a text. The timeout is the library's own for what it has not written, 5 s by itself: ours counts
+ * from when a command was sent, and making an AbortSignal for each one is dear.
  */
-export const RAW = { typeMapping: { 36: Buffer, 43: Buffer, 61: Buffer }, timeout: undefined };
 /** As the caller's own commands are answered. */
-export const PLAIN = { timeout: undefined };
+export const PLAIN = { timeout: undefined, abortSignal: undefined, asap: false };
+export const RAW = { ...PLAIN, typeMapping: { 36: Buffer, 43: Buffer, 61: Buffer } };
 
 export const toWord = (word: string | number | Buffer): Word =>
   typeof word === "number" ? String(word) : word;
 
 /**
  * Errors of the server have no name of their own, but a class: ErrorReply, from whatever copy of
- * the package, and classes that inherit from it. They get the name that the interface promises.
+ * the package, and classes that inherit from it. Where a bundler has renamed it, they are known by
+ * their first word, such as NOSCRIPT, which no error of the library or of Node.js has. They get the
+ * name that the interface promises.
  */
 export function isReply(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  for (let kind: object | null = error; kind; kind = Object.getPrototypeOf(kind)) {
-    if (kind.constructor?.name !== "ErrorReply") continue;
-    error.name = "ReplyError";
-    return true;
-  }
+  const isOne = hasClass(error, "ErrorReply") || (!("code" in error) && /^[A-Z]{2,}\b/.test(error.message));
+  if (isOne) error.name = "ReplyError";
+  return isOne;
+}
+
+function hasClass(error: object, name: string): boolean {
+  for (let kind: object | null = error; kind; kind = Object.getPrototypeOf(kind))
+    if (kind.constructor?.name === name) return true;
   return false;
 }
 
@@ -137,8 +142,8 @@ const anchored = new WeakSet<object>();
  * Listens to events until the returned function is called.
  *
  * RACE: what `createClient` returns inherits from the client that emits. When the last listener is
- * taken off, Node gives the heir an empty list of its own: whoever listens from then on, the
- * application too, never hears anything again. So one listener, of an event that never comes, stays.
+ * taken off, Node gives the heir an empty list of its own: listeners that come later, also those of
+ * the application, are never called. So one listener, of an event that never comes, stays.
  */
 export function listenTo(
   emitter: Emitter,

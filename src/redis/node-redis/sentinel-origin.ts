@@ -1,6 +1,9 @@
-import { Chain, copyOf, soon } from "./chain.ts";
+import { Chain, copyOf, NOT_CONNECTED, soon } from "./chain.ts";
 import { type Client, destroy, listenTo, nameOf, type Sentinel } from "./client.ts";
 import type { Origin } from "./server-link.ts";
+
+/** How long until a Sentinel object that was not connected is looked at again, in ms. */
+const NEXT_LOOK = 50;
 
 /**
  * A Sentinel object has clients of its own, and does not say when they lose their connection: only
@@ -8,7 +11,12 @@ import type { Origin } from "./server-link.ts";
  */
 export function sentinelOrigin(sentinel: Sentinel): Origin {
   const copies = new Copies(sentinel);
-  const make = () => sentinel._execute(false, async (master) => copies.of(master));
+  const make = async (): Promise<Client> => {
+    if (!sentinel.isOpen) throw new Error(NOT_CONNECTED);
+    return sentinel._execute(false, async (master) => copies.of(master));
+  };
+  // It does not say when it is connected.
+  const pause = (tries: number): number => (sentinel.isOpen ? soon(tries) : NEXT_LOOK);
   return {
     kind: "sentinel",
     address: "",
@@ -18,9 +26,9 @@ export function sentinelOrigin(sentinel: Sentinel): Origin {
     },
     isTls: false,
     keyPrefix: sentinel._keyPrefix ?? "",
-    source: () => new Chain(make, soon, sentinel),
+    source: () => new Chain(make, pause, sentinel),
     make,
-    pause: soon,
+    pause,
   };
 }
 

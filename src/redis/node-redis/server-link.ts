@@ -217,6 +217,9 @@ export class ServerLink implements Link {
   #ended(): void {
     const { lastError } = this;
     this.#fail(lastError instanceof Error ? lastError : new Error("The client is closed"));
+    // An object of the caller's that is opened once more is connected to at its next use.
+    if (this.#isLasting) this.#isClosed = true;
+    else if (this.#source instanceof Chain) this.#isOpen = false;
     for (const events of [...this.#listeners]) events.ended();
   }
 
