@@ -50,7 +50,7 @@ export type {
 } from "./api/options.ts";
 export type { HoldingParty, Party, WaitingParty } from "./api/party.ts";
 export type { ReadWriteInspection, ReadWriteLock } from "./api/read-write-lock.ts";
-export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./api/redis.ts";
+export type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike, SubscriberLike } from "./api/redis.ts";
 export type { ReentranceOptions } from "./api/reentrance.ts";
 export type {
   PermitBody,

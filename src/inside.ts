@@ -9,8 +9,8 @@ import { show } from "./api/validate.ts";
 import type { LockKind } from "./engine/lock-kind.ts";
 import type { LockSettings } from "./locks/arguments.ts";
 import type { Commands } from "./redis/commands.ts";
+import { linkTo } from "./redis/drivers.ts";
 import type { Replication } from "./redis/replication.ts";
-import { isConnection } from "./redis/types.ts";
 
 export type { CommonClient } from "./api/client.ts";
 export { showParty } from "./api/party.ts";
@@ -78,7 +78,7 @@ export function insideOf(locks: unknown, call: string): Inside {
 function received(locks: unknown): string {
   if (isObject(locks) && insides.has(locks))
     return "and this one is of createQuorumClient(), whose locks are all of one kind";
-  if (isConnection(locks)) return "received a Redis connection: give it to createLockClient() first";
+  if (linkTo(locks)) return "received a Redis connection: give it to createLockClient() first";
   if (isObject(locks) && "lock" in locks && "close" in locks)
     return "and this one is a stand-in, or was made by another copy of holdfast: `npm ls holdfast` shows all copies";
   return `received ${show(locks)}`;

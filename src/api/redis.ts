@@ -73,3 +73,16 @@ export interface ClusterLike extends Connection {
   off(event: "+node", listener: (node: NodeLike) => void): unknown;
   duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
 }
+
+/**
+ * What tells a client of node-redis 5 or 6: what `createClient`, `createCluster` or `createSentinel`
+ * returned. Structural, so that any copy and version of the package fits.
+ */
+export interface NodeRedisLike {
+  readonly isOpen: boolean;
+  connect(): Promise<unknown>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
+  sendCommand(...args: never[]): Promise<unknown>;
+  sSubscribe(...args: never[]): Promise<unknown>;
+}

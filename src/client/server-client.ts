@@ -22,7 +22,7 @@ import {
   type Settings,
 } from "../api/options.ts";
 import type { ReadWriteLock } from "../api/read-write-lock.ts";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { Semaphore, SemaphoreOptions } from "../api/semaphore.ts";
@@ -44,10 +44,10 @@ import { LockPair } from "../locks/read-write-lock.ts";
 import { Once } from "../once/once.ts";
 import { OnceScripts } from "../once/once-scripts.ts";
 import type { Commands } from "../redis/commands.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
-import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { BaseClient } from "./base-client.ts";
@@ -61,7 +61,7 @@ export class ServerClient extends BaseClient implements LockClient {
   readonly #once: Once;
   readonly #leaseTime: number;
   readonly #parts: {
-    readonly redis: RedisLike | ClusterLike;
+    readonly places: Server["places"];
     readonly commands: Commands;
     readonly replication: Replication | null;
     readonly settings: Settings;
@@ -72,7 +72,7 @@ export class ServerClient extends BaseClient implements LockClient {
   #readWrite: ReadWriteKinds | null = null;
 
   constructor(server: Server, settings: Settings) {
-    const { redis, commands, replication, servers } = server;
+    const { commands, replication, places } = server;
     const { leaseTime, grantWindow, localHandoffs, replicas } = settings;
     super({
       transport: commands,
@@ -85,7 +85,7 @@ export class ServerClient extends BaseClient implements LockClient {
       detector: (locks) => detectorOf(settings.deadlocks, commands, locks, () => this.#inspections),
       replicas,
       checkable: {
-        servers,
+        places,
         isCluster: commands.isCluster,
         isQuorum: false,
         restartDelay: 0,
@@ -95,7 +95,7 @@ export class ServerClient extends BaseClient implements LockClient {
       },
       closed: server.closed,
     });
-    this.#parts = { redis, commands, replication, settings };
+    this.#parts = { places, commands, replication, settings };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
@@ -192,8 +192,8 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   #newLister(): Lister {
-    const { redis, commands } = this.#parts;
-    return new Lister(redis, commands, this.#inspections);
+    const { places, commands } = this.#parts;
+    return new Lister(places, commands, this.#inspections);
   }
 
   get #inspections() {
@@ -217,31 +217,39 @@ const LOCK = "Cannot create a lock";
 const UNKEPT: LockSettings = { linger: 0 };
 
 /**
- * Creates a lock client on a connection of ioredis (5.11 or later, or 6) or iovalkey (0.4): to a
- * single server, a Sentinel group or a Cluster. The connection carries the commands and stays
- * yours. A subscriber connection (in Cluster one to each primary in use) is opened beside the first
- * call that may wait for a lock or permits, or by `check()`; never for a client that only calls
- * `tryLock()` and keeps no locks (`linger`). Nothing is sent before the first lock is taken.
+ * Creates a lock client on an ioredis connection (5.11 or later, or 6; iovalkey's 0.4 too), or on a
+ * client of node-redis 5 or 6: to a single server, a Sentinel group or a Cluster. The connection
+ * carries the commands and stays yours. A subscriber connection (in Cluster one to each primary in
+ * use) is opened beside the first call that may wait for a lock or permits, or by `check()`; never
+ * for a client that only calls `tryLock()` and keeps no locks (`linger`). Nothing is sent before
+ * the first lock is taken.
  *
  * @throws TypeError or RangeError for bad arguments.
  * @example
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
+export function createLockClient(
+  redis: RedisLike | ClusterLike | NodeRedisLike,
+  options?: LockClientOptions,
+): LockClient {
   if (Array.isArray(redis))
     throw new TypeError(
       `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from holdfast/quorum`,
     );
   const settings = checkClientOptions(options);
-  if (!isConnection(redis)) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
-  const { keyPrefix = "" } = redis.options;
-  if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
+  const link = linkTo(redis);
+  if (!link) throw new TypeError(`${CANNOT}: redis ${noConnection(redis)}`);
+  if (link.nodes && !hasOneSlotPerLock(link.keyPrefix)) {
     throw new TypeError(
-      `${CANNOT}: with the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: with the keyPrefix ${quote(link.keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
-  return new ServerClient(redisServer(redis, settings), settings);
+  if (settings.replicas > 0 && !link.opensOnce)
+    throw new TypeError(
+      `${CANNOT}: replicas needs a connection of its own to each master, which ${link.library} opens for a single server only; use ioredis for a ${link.kind === "cluster" ? "Cluster" : "Sentinel group"}`,
+    );
+  return new ServerClient(redisServer(link, settings), settings);
 }
 
 inspectAs(ServerClient, "LockClient");

@@ -1,7 +1,7 @@
 import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW } from "../defaults.ts";
+import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
-import { sendAtTurnEnd } from "../redis/writes.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";

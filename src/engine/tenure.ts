@@ -3,7 +3,6 @@ import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
-import { writeNow } from "../redis/writes.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
@@ -338,10 +337,10 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** Somebody else wants what was kept, and its release was sent. */
   protected tellRecalled(): void {
-    const { events } = this.context;
+    const { commands, events } = this.context;
     if (!this.keeping || !events.hears("recall")) return;
     // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
-    writeNow();
+    commands.flush();
     const { since, uses } = this.keeping;
     events.tell("recall", {
       name: this.hold.name,

@@ -2,7 +2,7 @@
 // come and go without ever letting it turn, and other processes from a program that ends itself
 // right after an unlock that it does not wait for.
 import { TURNS_TIME } from "../defaults.ts";
-import { sendAtTurnEnd } from "../redis/writes.ts";
+import { sendAtTurnEnd } from "../redis/late.ts";
 import { clocks } from "../util/clock.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { setImmediate } from "../util/real-timers.ts";

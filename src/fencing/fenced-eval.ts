@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { checkOptions, checkText, checkValue, type Rule } from "../api/validate.ts";
 import type { Script } from "../redis/script.ts";
 import { fencingLua } from "./lua.generated.ts";
@@ -44,7 +44,7 @@ const RULES = {
  * await fencedEval(redis, PAY, { keys: ["order:42"], args: ["paid"], fence: lease.token });
  */
 export async function fencedEval(
-  redis: RedisLike | ClusterLike,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
   script: string,
   options: FencedEvalOptions,
 ): Promise<unknown> {

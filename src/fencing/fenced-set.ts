@@ -1,4 +1,4 @@
-import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { checkOptions, checkText, checkValue, longTime } from "../api/validate.ts";
 import { quote } from "../util/quote.ts";
 import { fencingLua } from "./lua.generated.ts";
@@ -32,7 +32,7 @@ export interface FencedSetOptions extends FenceOptions {
  * });
  */
 export async function fencedSet(
-  redis: RedisLike | ClusterLike,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
   key: string,
   value: RedisArgument,
   options: FencedSetOptions,

@@ -1,4 +1,4 @@
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import {
   anything,
   type Checked,
@@ -11,6 +11,8 @@ import {
   time,
 } from "../api/validate.ts";
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
+import type { Link } from "../redis/driver.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {
@@ -87,9 +89,10 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
   };
 }
 
-export function checkConnection(what: string, redis: RedisLike | ClusterLike): void {
-  if (typeof redis === "object" && redis !== null && typeof redis.evalsha === "function") return;
-  throw new TypeError(`${what}: redis must be an ioredis connection, new Redis(…)`);
+export function checkConnection(what: string, redis: RedisLike | ClusterLike | NodeRedisLike): Link {
+  const link = linkTo(redis);
+  if (!link) throw new TypeError(`${what}: redis ${noConnection(redis)}`);
+  return link;
 }
 
 /** A value that Redis is given. */

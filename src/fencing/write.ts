@@ -1,12 +1,12 @@
 import { FencedWriteError, StaleTokenError } from "../api/errors.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { FENCE_SKEW } from "../defaults.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import { quote } from "../util/quote.ts";
 import { TIMER_MAX } from "../util/timers.ts";
-import type { FenceTerms } from "./options.ts";
+import { checkConnection, type FenceTerms } from "./options.ts";
 
 /** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */
 export interface FencedWrite {
@@ -29,7 +29,7 @@ const known = new WeakMap<object, ScriptRunner>();
  * @throws RangeError when the keys and the fence have different slots; StaleTokenError; FencedWriteError.
  */
 export async function write(
-  redis: RedisLike | ClusterLike,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
   { what, script, keys, args }: FencedWrite,
   { token, lockName, resource, remember, replyTimeout }: FenceTerms,
 ): Promise<unknown> {
@@ -51,8 +51,8 @@ export async function write(
   }
 }
 
-function commandsOf(what: string, redis: RedisLike | ClusterLike): ScriptRunner {
-  const commands = known.get(redis) ?? new ScriptRunner(redis, TIMER_MAX);
+function commandsOf(what: string, redis: RedisLike | ClusterLike | NodeRedisLike): ScriptRunner {
+  const commands = known.get(redis) ?? new ScriptRunner(checkConnection(what, redis), TIMER_MAX);
   known.set(redis, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
     throw new TypeError(

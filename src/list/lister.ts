@@ -1,15 +1,15 @@
 import type { checkList, Listed, ListedKind } from "../api/list.ts";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { LIST_BATCH, LISTED_REMEMBERED } from "../defaults.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
+import type { Place } from "../redis/driver.ts";
 import type { FoundKey, GrantProtocol } from "../redis/keys.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
 import { decodeInspection, unavailable } from "../redis/replies.ts";
 import { orAbort } from "../util/abort.ts";
 import { Glob } from "./glob.ts";
 import { inspectAll, type Look, ofCounted, ofExclusive } from "./inspections.ts";
-import { primariesOf, Recent, scan } from "./scan.ts";
+import { Recent, scan } from "./scan.ts";
 
 /** How one of each kind is inspected that several may hold. Each is one command. */
 export interface Inspections {
@@ -46,12 +46,13 @@ type Wanted = ReturnType<typeof checkList>;
  * waits for it.
  */
 export class Lister {
-  readonly #redis: RedisLike | ClusterLike;
+  readonly #places: () => readonly Place[];
   readonly #commands: Commands;
   readonly #inspections: Inspections;
 
-  constructor(redis: RedisLike | ClusterLike, commands: Commands, inspections: Inspections) {
-    this.#redis = redis;
+  /** `places`: the servers whose databases together have all keys. */
+  constructor(places: () => readonly Place[], commands: Commands, inspections: Inspections) {
+    this.#places = places;
     this.#commands = commands;
     this.#inspections = inspections;
   }
@@ -117,8 +118,8 @@ export class Lister {
 
   async *#steps(plan: Parameters<typeof scan>[1]): AsyncGenerator<string[], void, undefined> {
     // A Cluster knows its nodes when its first command is answered.
-    if (primariesOf(this.#redis).length === 0) await orAbort(plan.signal, inspectAll(this.#commands, [ANY]));
-    for (const primary of primariesOf(this.#redis)) yield* scan(primary, plan);
+    if (this.#places().length === 0) await orAbort(plan.signal, inspectAll(this.#commands, [ANY]));
+    for (const primary of this.#places()) yield* scan(primary, plan);
   }
 
   /**

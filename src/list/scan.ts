@@ -1,9 +1,7 @@
 import pTimeout from "p-timeout";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { SCAN_COUNT } from "../defaults.ts";
+import { isReplyError, type Place } from "../redis/driver.ts";
 import { listOf } from "../redis/fields.ts";
-import { withoutCommand } from "../redis/trouble.ts";
-import { isCluster } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { customTimers } from "../util/real-timers.ts";
 
@@ -19,25 +17,21 @@ export interface ScanPlan {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The connections whose databases together have all keys: the server, or the primaries of a Cluster. */
-export const primariesOf = (redis: RedisLike | ClusterLike): readonly RedisLike[] =>
-  isCluster(redis) ? redis.nodes("master") : [redis];
-
 /**
  * The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step
  * may have found none.
  */
 export async function* scan(
-  redis: RedisLike,
+  place: Place,
   { pattern, type, timeout, trouble, signal }: ScanPlan,
 ): AsyncGenerator<string[], void, undefined> {
   const only = type === undefined ? [] : ["TYPE", type];
   let cursor = "0";
   do {
-    const step = redis.callBuffer("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only);
+    const step = place.command(["SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only]);
     const told = step.catch((error: unknown) => {
-      // ioredis, which has given it up, says of no connection where that leads.
-      throw error instanceof Error && error.name === "ReplyError" ? withoutCommand(error) : trouble();
+      // The library, which has given it up, says of no connection where that leads.
+      throw isReplyError(error) ? error : trouble();
     });
     const late = (): never => {
       throw trouble();

@@ -1,6 +1,7 @@
 import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
-import { isCluster, NO_NODE, ownerOf } from "../redis/types.ts";
+import { NO_NODE } from "../redis/driver.ts";
+import { isCluster, ownerOf } from "../redis/ioredis/connection.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { ConflictError, TransactionError } from "../api/errors.ts";
 import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
-import { isConnection } from "../redis/types.ts";
+import { linkTo } from "../redis/drivers.ts";
+import { isConnection } from "../redis/ioredis/connection.ts";
 import { pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { Attempt, type Transaction, TryAgain } from "./attempt.ts";
@@ -56,7 +57,11 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
   options?: OptimisticOptions,
 ): Promise<T> {
   if (!isConnection(redis))
-    throw new TypeError("Cannot run a transaction: redis must be an ioredis connection, new Redis(…)");
+    throw new TypeError(
+      linkTo(redis)
+        ? "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks can do with this one"
+        : "Cannot run a transaction: redis must be an ioredis connection, new Redis(…)",
+    );
   const { keys: watched, retries, signal } = checkTransaction(keys, body, options);
   const pools = poolsOf(redis);
   const slot = pools.slotOf(watched);

@@ -1,7 +1,7 @@
 import pTimeout from "p-timeout";
 import type { SubscriberLike } from "../api/redis.ts";
 import { CONNECTION_IDLE } from "../defaults.ts";
-import { unref } from "../redis/types.ts";
+import { unref } from "../redis/ioredis/connection.ts";
 import { orAbort } from "../util/abort.ts";
 import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";

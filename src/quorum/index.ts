@@ -1,4 +1,4 @@
-import type { RedisLike } from "../api/redis.ts";
+import type { NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { MajorityClient } from "./majority-client.ts";
 import { checkMasters } from "./masters.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./options.ts";
@@ -19,10 +19,9 @@ export type { QuorumClient } from "./quorum-client.ts";
  * const locks = createQuorumClient([redisA, redisB, redisC]);
  */
 export function createQuorumClient(
-  masters: readonly RedisLike[],
+  masters: readonly (RedisLike | NodeRedisLike)[],
   options?: QuorumClientOptions,
 ): QuorumClient {
   const settings = checkQuorumOptions(options);
-  checkMasters(masters);
-  return new MajorityClient([...masters], settings);
+  return new MajorityClient(checkMasters(masters), settings);
 }

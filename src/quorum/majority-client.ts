@@ -1,12 +1,11 @@
 import { LockError } from "../api/errors.ts";
 import type { Lock } from "../api/lock.ts";
-import type { RedisLike } from "../api/redis.ts";
 import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
 import { BaseClient } from "../client/base-client.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
 import { hasNoInside } from "../inside.ts";
+import type { Link } from "../redis/driver.ts";
 import { publishProbe } from "../redis/messages.ts";
-import { duplicate } from "../redis/types.ts";
 import { inspectAs } from "../util/print.ts";
 import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -19,9 +18,9 @@ import { QuorumSubscriptions } from "./subscriptions.ts";
 export class MajorityClient extends BaseClient implements QuorumClient {
   readonly #kind: QuorumKind;
 
-  constructor(given: readonly RedisLike[], settings: QuorumSettings) {
-    const connections = settings.connection === "own" ? given.map((redis) => duplicate(redis)) : given;
-    const quorum = new Quorum(connections, settings);
+  constructor(given: readonly Link[], settings: QuorumSettings) {
+    const links = settings.connection === "own" ? given.map((link) => link.open()) : given;
+    const quorum = new Quorum(links, settings);
     super({
       transport: quorum,
       subscribe: (audience) => new QuorumSubscriptions(quorum, audience),
@@ -32,11 +31,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
       reentrant: settings.reentrant,
       replicas: 0,
       checkable: {
-        servers: () =>
-          quorum.nodes.map(({ redis, commands }) => ({
-            redis,
-            whereabouts: () => commands.troubles.whereabouts,
-          })),
+        places: () => links,
         isCluster: false,
         isQuorum: true,
         restartDelay: settings.restartDelay,
@@ -48,7 +43,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         trouble: () => quorum.trouble(),
       },
       closed: () => {
-        if (connections !== given) for (const redis of connections) redis.disconnect();
+        if (links !== given) for (const link of links) link.close();
       },
     });
     hasNoInside(this);

@@ -1,7 +1,8 @@
-import type { RedisLike } from "../api/redis.ts";
+import type { NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { show } from "../api/validate.ts";
 import { QUORUM_MIN } from "../defaults.ts";
-import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
+import type { Link } from "../redis/driver.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 
 const CANNOT = "Cannot create a lock client";
 
@@ -9,26 +10,28 @@ const CANNOT = "Cannot create a lock client";
  * Independent masters, as Redlock needs them. That two connections lead to one server is only seen
  * when they are used.
  */
-export function checkMasters(masters: readonly RedisLike[]): void {
+export function checkMasters(masters: readonly (RedisLike | NodeRedisLike)[]): Link[] {
   if (!Array.isArray(masters))
     throw new TypeError(
-      `${CANNOT}: masters must be an array of connections, received ${isConnection(masters) ? "one connection: for one server it is createLockClient(redis)" : show(masters)}`,
+      `${CANNOT}: masters must be an array of connections, received ${linkTo(masters) ? "one connection: for one server it is createLockClient(redis)" : show(masters)}`,
     );
   if (masters.length < QUORUM_MIN)
     throw new RangeError(
       `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server it is createLockClient(redis)`,
     );
-  for (const [i, redis] of masters.entries()) {
+  return masters.map((redis, i) => {
     const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
-    if (!isConnection(redis)) throw new TypeError(`${which} ${NO_CONNECTION}`);
-    if (isCluster(redis))
+    const link = linkTo(redis);
+    if (!link) throw new TypeError(`${which} ${noConnection(redis)}`);
+    if (link.kind === "cluster")
       throw new TypeError(
         `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
       );
-    if ("sentinels" in redis.options && redis.options.sentinels)
+    if (link.kind === "sentinel")
       throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
     const first = masters.indexOf(redis);
     if (first < i)
       throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
-  }
+    return link;
+  });
 }

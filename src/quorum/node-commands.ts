@@ -1,4 +1,5 @@
-import type { RedisArgument, RedisLike } from "../api/redis.ts";
+import type { RedisArgument } from "../api/redis.ts";
+import { isReplyError, type Link } from "../redis/driver.ts";
 import { Fields } from "../redis/fields.ts";
 import type { QuorumKeys } from "../redis/keys.ts";
 import { decodeRelease, decodeRenewal, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
@@ -64,10 +65,10 @@ export class NodeCommands {
   /** `number`: counted from 1, as people do. */
   constructor(
     readonly number: number,
-    readonly redis: RedisLike,
+    readonly link: Link,
     protected readonly settings: NodeSettings,
   ) {
-    this.commands = new ScriptRunner(redis, settings.replyTimeout);
+    this.commands = new ScriptRunner(link, settings.replyTimeout);
   }
 
   protected acquire(hold: NodeHold, { lease, token, passes }: Wish): Promise<Vote> {
@@ -123,7 +124,7 @@ export class NodeCommands {
     const { nodeTimeout, replyTimeout } = this.settings;
     // Its time too: the first vote already must not be executed when nobody waits for it any more.
     const decode = this.commands.timed(keys.clock, decodeIntroduction);
-    const timeout = this.redis.status === "ready" ? nodeTimeout : replyTimeout;
+    const timeout = this.link.state === "ready" ? nodeTimeout : replyTimeout;
     return this.#run(introduce, keys, [channelAt(this, keys.free)], decode, timeout);
   }
 
@@ -157,8 +158,7 @@ export class NodeCommands {
       },
       (error: unknown) => {
         // a refusal ends a silence too
-        const isAnswer = error instanceof Error && error.name === "ReplyError";
-        if (isAnswer) this.askedSince = null;
+        if (isReplyError(error)) this.askedSince = null;
         else if (this.commands.isAway) throw this.trouble();
         throw this.error(error instanceof Error ? error.message : String(error), error);
       },

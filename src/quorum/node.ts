@@ -1,4 +1,4 @@
-import type { RedisLike } from "../api/redis.ts";
+import type { Link } from "../redis/driver.ts";
 import type { QuorumKeys } from "../redis/keys.ts";
 import { clocks } from "../util/clock.ts";
 import {
@@ -53,7 +53,7 @@ export class NotAskedError extends Error {}
  * | voting | its process has been up for longer than any lease | all |
  *
  * A vote counts only on the connection that it was sent on, which is the one on which the process
- * was found old. ioredis sends commands again over a new connection, and behind that may be a
+ * was found old. A library sends commands again over a new connection, and behind that may be a
  * process that started empty a moment ago.
  */
 export class QuorumNode extends NodeCommands {
@@ -71,10 +71,10 @@ export class QuorumNode extends NodeCommands {
   /** It has said on this connection that it is the same server as the node with this number. */
   onTwin: (other: number) => void = () => {};
 
-  constructor(number: number, redis: RedisLike, settings: NodeSettings, registry: Registry) {
-    super(number, redis, settings);
+  constructor(number: number, link: Link, settings: NodeSettings, registry: Registry) {
+    super(number, link, settings);
     this.#registry = registry;
-    redis.on("close", this.#closed);
+    this.commands.onLost = () => this.#lost();
     this.commands.onReconnect = () => {
       // At once, so that the next vote need not wait for it.
       if (this.#last && this.#keys) this.#probe(this.#keys);
@@ -83,7 +83,6 @@ export class QuorumNode extends NodeCommands {
   }
 
   detach(): void {
-    this.redis.off("close", this.#closed);
     this.commands.detach();
   }
 
@@ -190,11 +189,11 @@ export class QuorumNode extends NodeCommands {
     this.#last = this.#process;
   }
 
-  readonly #closed = (): void => {
+  #lost(): void {
     this.#process = null;
     this.#twin = null;
     this.askedSince = null;
-  };
+  }
 
   #assertOld(): void {
     if (this.#process === null) throw this.error("its connection was lost again");

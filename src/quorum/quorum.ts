@@ -1,4 +1,4 @@
-import type { RedisLike } from "../api/redis.ts";
+import type { Link } from "../redis/driver.ts";
 import { Keys } from "../redis/keys.ts";
 import type { Transport } from "../redis/transport.ts";
 import { setImmediate } from "../util/real-timers.ts";
@@ -22,9 +22,9 @@ export class Quorum implements Transport {
   /** Two nodes, by their numbers, have said that they are the same server. */
   onTwin: (node: number, other: number) => void = () => {};
 
-  constructor(connections: readonly RedisLike[], settings: NodeSettings) {
+  constructor(links: readonly Link[], settings: NodeSettings) {
     const registry: Registry = new Map();
-    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, registry));
+    this.nodes = links.map((link, i) => new QuorumNode(i + 1, link, settings, registry));
     this.replyTimeout = settings.replyTimeout;
     for (const node of this.nodes) {
       node.onReconnect = () => this.onReconnect();
@@ -65,6 +65,10 @@ export class Quorum implements Transport {
       this.nodes.length,
       away.map((node) => node.trouble()),
     );
+  }
+
+  flush(): void {
+    for (const { commands } of this.nodes) commands.flush();
   }
 
   detach(): void {

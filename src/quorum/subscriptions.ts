@@ -33,9 +33,8 @@ export class QuorumSubscriptions implements Subscriptions {
     this.#quorum = quorum;
     this.#subscribers = new Map(
       quorum.nodes.map((node) => {
-        const { redis } = node;
-        const link = { redis, isSharded: false, isOwn: () => false, isWanted };
-        const subscriber = new Subscriber(link, node.commands);
+        const source = { place: node.link, isSharded: false, isOwn: () => false, isWanted };
+        const subscriber = new Subscriber(source, node.commands);
         subscriber.onGap = () => this.onGap();
         return [node, subscriber];
       }),

@@ -1,14 +1,13 @@
 import { ClientClosedError } from "../api/errors.ts";
-import type { ClusterLike } from "../api/redis.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
 import { detached } from "../util/detached.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
+import { NO_NODE, type Nodes } from "./driver.ts";
 import { isRefusal } from "./replies.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import { Subscriber } from "./subscriber.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { NO_NODE, ownerOf } from "./types.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;
@@ -23,10 +22,10 @@ interface Channel {
  * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use.
  * Sharded messages reach only what is subscribed at the node that owns the channel's slot, so a
  * channel follows its slot: after a failover, after a migration, and when the map of slots that
- * ioredis keeps was out of date.
+ * the library keeps was out of date.
  */
 export class ClusterSubscriber implements Subscriptions {
-  readonly #cluster: ClusterLike;
+  readonly #nodeMap: Nodes;
   readonly #audience: Audience;
   readonly #commands: ScriptRunner;
   readonly #nodes = new Map<string, Subscriber>();
@@ -37,8 +36,8 @@ export class ClusterSubscriber implements Subscriptions {
 
   onGap: () => void = () => {};
 
-  constructor(cluster: ClusterLike, audience: Audience, commands: ScriptRunner) {
-    this.#cluster = cluster;
+  constructor(nodes: Nodes, audience: Audience, commands: ScriptRunner) {
+    this.#nodeMap = nodes;
     this.#audience = audience;
     this.#commands = commands;
   }
@@ -113,13 +112,13 @@ export class ClusterSubscriber implements Subscriptions {
     // close that connection.
     if (this.#closed) throw new ClientClosedError(null);
     const channel = this.#channels.get(name);
-    const owner = ownerOf(this.#cluster, slotOf(name));
-    if (!channel || !owner) throw new Error(NO_NODE);
-    const { address, node: redis } = owner;
+    const place = this.#nodeMap.placeOf(slotOf(name));
+    if (!channel || !place) throw new Error(NO_NODE);
+    const { address } = place;
     let node = this.#nodes.get(address);
     if (!node) {
       node = new Subscriber(
-        { ...this.#audience, redis, isSharded: true, onStray: () => this.#reroute() },
+        { ...this.#audience, place, isSharded: true, onStray: () => this.#reroute() },
         this.#commands,
       );
       node.onGap = () => this.onGap();
@@ -170,16 +169,16 @@ export class ClusterSubscriber implements Subscriptions {
     if (strays.length === 0) {
       // RACE: by an old map of slots every channel is where it belongs, also one that was
       // subscribed once more at a former primary.
-      if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
+      if (!isFresh) this.#nodeMap.refresh((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }
-    this.#cluster.refreshSlotsCache();
+    this.#nodeMap.refresh();
     for (const [channel] of strays) void this.#follow(channel);
     this.#reroute();
   }
 
   #hasMoved(channel: string, home: string | null): boolean {
-    return ownerOf(this.#cluster, slotOf(channel))?.address !== home;
+    return this.#nodeMap.placeOf(slotOf(channel))?.address !== home;
   }
 
   async #follow(channel: string): Promise<void> {

@@ -1,15 +1,13 @@
 import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../api/errors.ts";
-import type { ClusterLike, RedisLike, SubscriberLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
-import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";
 import { customTimers } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
+import { type Link, NO_NODE } from "./driver.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
 import type { Script } from "./script.ts";
 import { ScriptRunner } from "./script-runner.ts";
-import { isCluster, NO_NODE, neverKeepAlive, ownerOf } from "./types.ts";
 
 interface Job {
   readonly name: string;
@@ -27,17 +25,15 @@ interface Job {
  * primary in use.
  */
 export class Replication {
-  readonly #redis: RedisLike | ClusterLike;
-  readonly #keyPrefix: string;
+  readonly #link: Link;
   readonly #wanted: number;
   readonly #timeout: number;
   readonly #replyTimeout: number;
-  readonly #links = new Map<string, Link>();
+  readonly #confirmers = new Map<string, Confirmer>();
   #closed = false;
 
-  constructor(redis: RedisLike | ClusterLike, replicas: number, timeout: number, replyTimeout: number) {
-    this.#redis = redis;
-    this.#keyPrefix = redis.options.keyPrefix ?? "";
+  constructor(link: Link, replicas: number, timeout: number, replyTimeout: number) {
+    this.#link = link;
     this.#wanted = replicas;
     this.#timeout = timeout;
     this.#replyTimeout = replyTimeout;
@@ -61,7 +57,7 @@ export class Replication {
 
   #add(job: Job): void {
     try {
-      this.#link(job.key).add(job);
+      this.#confirmer(job.key).add(job);
     } catch (error) {
       job.reject(error);
     }
@@ -69,40 +65,23 @@ export class Replication {
 
   close(): void {
     this.#closed = true;
-    for (const link of this.#links.values()) link.close();
+    for (const confirmer of this.#confirmers.values()) confirmer.close();
   }
 
-  #link(key: string): Link {
+  #confirmer(key: string): Confirmer {
     if (this.#closed) throw new Error("the lock client is closed");
-    const owner = isCluster(this.#redis)
-      ? ownerOf(this.#redis, slotOf(this.#keyPrefix + key))
-      : { address: "", node: this.#redis };
-    if (!owner) throw new Error(NO_NODE);
-    let link = this.#links.get(owner.address);
-    if (!link || link.ended) {
-      const options = { ...OVERRIDES, keyPrefix: this.#keyPrefix };
-      const connection = detached(() => owner.node.duplicate(options));
-      link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout, (job) => this.#add(job));
-      this.#links.set(owner.address, link);
+    const { nodes, keyPrefix } = this.#link;
+    const place = nodes ? nodes.placeOf(slotOf(keyPrefix + key)) : this.#link;
+    if (!place) throw new Error(NO_NODE);
+    let confirmer = this.#confirmers.get(place.address);
+    if (!confirmer || confirmer.ended) {
+      const again = (job: Job): void => this.#add(job);
+      confirmer = new Confirmer(place.openOnce(), this.#wanted, this.#timeout, this.#replyTimeout, again);
+      this.#confirmers.set(place.address, confirmer);
     }
-    return link;
+    return confirmer;
   }
 }
-
-/**
- * A command that is sent again on another connection would make WAIT lie: whatever is not answered
- * fails at once. It does not come back for nobody: a node that is gone would be called for ever.
- */
-const OVERRIDES = {
-  enableOfflineQueue: true,
-  enableAutoPipelining: false,
-  autoResendUnfulfilledCommands: false,
-  lazyConnect: false,
-  readOnly: false,
-  commandTimeout: undefined,
-  maxRetriesPerRequest: 0,
-  retryStrategy: () => null,
-};
 
 /** What the script says is true when it is read; WAIT may take longer than a grant lasts. */
 const decodeConfirmed = (reply: unknown): RenewAnswer => ({
@@ -117,8 +96,8 @@ const WAIT_REPLY = 1_000;
  * One connection for WAIT. What comes while it waits is written together afterwards: one WAIT
  * proves all of it.
  */
-class Link {
-  readonly #connection: SubscriberLike;
+class Confirmer {
+  readonly #link: Link;
   readonly #commands: ScriptRunner;
   readonly #wanted: number;
   readonly #timeout: number;
@@ -128,24 +107,16 @@ class Link {
   #isClosed = false;
 
   /** `handOn`: takes what came while a batch was under way in which this connection failed. */
-  constructor(
-    connection: SubscriberLike,
-    wanted: number,
-    timeout: number,
-    replyTimeout: number,
-    handOn: (job: Job) => void,
-  ) {
-    this.#connection = connection;
+  constructor(link: Link, wanted: number, timeout: number, replyTimeout: number, handOn: (job: Job) => void) {
+    this.#link = link;
     this.#handOn = handOn;
-    this.#commands = new ScriptRunner(connection, replyTimeout);
+    this.#commands = new ScriptRunner(link, replyTimeout);
     this.#wanted = wanted;
     this.#timeout = timeout;
-    connection.on("error", () => {});
-    neverKeepAlive(connection);
   }
 
   get ended(): boolean {
-    return this.#isClosed || this.#connection.status === "end";
+    return this.#isClosed || this.#link.state === "ended";
   }
 
   add(job: Job): void {
@@ -156,7 +127,7 @@ class Link {
   close(): void {
     this.#isClosed = true;
     this.#commands.detach();
-    this.#connection.disconnect();
+    this.#link.close();
   }
 
   async #work(): Promise<void> {
@@ -195,7 +166,7 @@ class Link {
   /** How many replicas have all that this connection wrote since then. */
   async #acknowledged(epoch: number): Promise<{ readonly count: number } | { readonly error: unknown }> {
     try {
-      const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
+      const count = await pTimeout(this.#link.command(["WAIT", this.#wanted, this.#timeout]), {
         milliseconds: this.#timeout + WAIT_REPLY,
         message: `Redis did not say within ${duration(this.#timeout + WAIT_REPLY)} how many replicas have the lock`,
         customTimers,

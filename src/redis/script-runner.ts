@@ -1,52 +1,48 @@
-import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import type { RedisArgument } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { slotOf } from "../util/slots.ts";
-import {
-  type Call,
-  type Callback,
-  type CallClass,
-  type CallOwner,
-  callClassOf,
-  type Decode,
-  PlainCall,
-  plain,
-} from "./call.ts";
+import { type Callback, type Decode, plain } from "./call.ts";
 import type { Commands } from "./commands.ts";
-import { type Watch, watch } from "./connection-events.ts";
+import { type Call, type CallOwner, isReplyError, type Link } from "./driver.ts";
 import { Keys } from "./keys.ts";
-import { isApart } from "./replies.ts";
+import { isLate } from "./late.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import { QUEUED, Troubles } from "./trouble.ts";
-import { isCluster, isOwn } from "./types.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
-import { corked, heldUntil, isPatient, Writes } from "./writes.ts";
+
+/** What is known here of a call. */
+interface Sent extends Call {
+  readonly decode: Decode<unknown>;
+  readonly callback: Callback<unknown>;
+  readonly epoch: number;
+  /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
+  readonly node: string;
+}
 
 /**
  * The connection that carries the commands: sends scripts, bounds the time until they are answered,
  * and tells when the connection comes and goes. The connection may be the caller's: nothing on it
  * is changed but a few listeners.
  *
- * A Cluster is one such connection too: it finds the node by the first key. It sends a command
- * again 100 ms after the connection to its node closed, out of order (R1 and R3 make that
+ * A Cluster is one such connection too: it finds the node by the first key. ioredis's sends a
+ * command again 100 ms after the connection to its node closed, out of order (R1 and R3 make that
  * harmless), and does not say so: that a node was lost counts as a lost connection.
  */
 export class ScriptRunner implements Commands, CallOwner {
   readonly replyTimeout: number;
   readonly keys: Keys;
   readonly isCluster: boolean;
-  readonly writes = new Writes();
   readonly troubles: Troubles;
   epoch = 0;
-  readonly #redis: RedisLike | ClusterLike;
-  readonly #watch: Watch;
-  readonly #Call: CallClass;
-  readonly #sent: Set<Call>;
-  readonly #unanswered: Unanswered;
+  readonly #link: Link;
+  readonly #unanswered: Unanswered<Sent>;
+  readonly unanswered: ReadonlySet<Sent>;
+  /** Tells of the connection no more. Commands that are on their way are still answered. */
+  readonly detach: () => void;
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
-  #over = false;
   /**
    * By how many ms the clock of the server that has told its time last is ahead of our monotonic
    * one; in Cluster of each, by address.
@@ -60,35 +56,33 @@ export class ScriptRunner implements Commands, CallOwner {
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
 
-  constructor(redis: RedisLike | ClusterLike, replyTimeout: number) {
+  constructor(link: Link, replyTimeout: number) {
     hearProcessEnd();
     this.replyTimeout = replyTimeout;
-    this.#redis = redis;
-    this.#unanswered = new Unanswered(redis, (now) => this.#look(now));
-    this.#sent = this.#unanswered.calls;
-    this.isCluster = isCluster(redis);
-    this.#Call = callClassOf(redis);
-    this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
-    this.#silence = isOwn(redis) ? new Silence(redis, replyTimeout) : null;
-    this.#watch = watch(redis, {
-      closed: (forgets) => this.#closed(forgets),
+    this.#link = link;
+    this.#unanswered = new Unanswered(link, (now) => this.#look(now));
+    this.unanswered = this.#unanswered.calls;
+    this.isCluster = link.kind === "cluster";
+    this.keys = new Keys(link.keyPrefix, this.isCluster);
+    this.#silence = link.isOwn ? new Silence(link, replyTimeout) : null;
+    this.troubles = new Troubles(link);
+    this.detach = link.on({
+      lost: (forgotten) => this.#lost(forgotten),
       ready: () => this.#ready(),
-      ended: () => this.#ended(),
+      ended: () => this.onEnd(),
     });
-    this.troubles = new Troubles(redis, this.#watch);
   }
 
   get heldUntil(): number {
-    return heldUntil();
+    return this.#link.heldUntil;
   }
 
   get isAway(): boolean {
-    return this.epoch > 0 && this.#redis.status !== "ready";
+    return this.epoch > 0 && this.#link.state !== "ready";
   }
 
   get ended(): boolean {
-    // A Cluster that has ended says "close".
-    return this.#over || this.#redis.status === "end";
+    return this.#link.state === "ended";
   }
 
   /**
@@ -101,36 +95,42 @@ export class ScriptRunner implements Commands, CallOwner {
 
   /**
    * Runs a script: EVALSHA, and EVAL when the server does not know it. `told` is told what `decode`
-   * makes of the reply, as it comes from ioredis; or the server's or the connection's error, or
-   * NoReplyError after `timeout` ms, at the most `replyTimeout`. `Class`: how it is sent.
+   * makes of the reply, as it comes from the driver; or the server's or the connection's error, or
+   * NoReplyError after `timeout` ms, at the most `replyTimeout`. `isBinary`: see `Call`.
    */
   send<Answer>(
     script: Script,
     keys: ScriptKeys,
-    args: readonly RedisArgument[],
+    argv: readonly RedisArgument[],
     decode: Decode<Answer>,
     callback: Callback<Answer>,
     timeout = this.replyTimeout,
-    Class = this.#Call,
+    isBinary = false,
   ): void {
     if (this.isCluster && !script.isForeign) script = sharded(script);
-    const call = new Class(this, script, keys, args, decode, callback, Math.min(timeout, this.replyTimeout));
-    call.isWritten = this.#redis.status === "ready";
-    if (script.isWhole || (isEnding && this.#isNew(script))) call.name = "eval";
-    this.#sent.add(call);
+    const since = clocks.mono.now();
+    const call: Sent = {
+      owner: this,
+      script,
+      keys,
+      argv,
+      name: script.isWhole || (isEnding && this.#isNew(script)) ? "eval" : "evalsha",
+      decode: decode as Decode<unknown>,
+      callback: callback as Callback<unknown>,
+      since,
+      until: since + Math.min(timeout, this.replyTimeout),
+      epoch: this.epoch,
+      node: this.#silence ? this.#serverOf(keys) : "",
+      isWritten: false,
+      isOver: false,
+      isLate,
+      isBinary,
+    };
+    this.#unanswered.calls.add(call);
     if (!this.#unanswered.isSwept) this.#unanswered.sweepSoon();
-    if (this.#silence) {
-      call.node = this.#serverOf(keys);
-      this.#silence.sent(call.node);
-    }
-    const { reject } = call;
-    this.#handOver(call);
-    if (script.isImpatient && call.reject !== reject) {
-      const redirect = call.reject;
-      call.reject = (error) => (isApart(error) ? reject : redirect)(error);
-    }
-    if (this.writes.expected > 0 || corked.length > 0) this.writes.sent();
-    if (isEnding && !isPatient) tellUnwritten();
+    this.#silence?.sent(call.node);
+    this.#link.send(call);
+    if (isEnding && !isLate) tellUnwritten();
   }
 
   /**
@@ -156,77 +156,51 @@ export class ScriptRunner implements Commands, CallOwner {
     timeout?: number,
   ): Promise<T> {
     return new Promise((answered, failed) => {
-      const Class = script.isForeign || args.some(Buffer.isBuffer) ? PlainCall : this.#Call;
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
       const read = (reply: unknown): T => decode(script.isForeign ? reply : plain(reply));
-      this.send(script, made, args, read, { answered, failed }, timeout, Class);
+      this.send(script, made, args, read, { answered, failed }, timeout, args.some(Buffer.isBuffer));
     });
   }
 
-  /**
-   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a
-   * promise that ioredis has not made. The call would have that as its answer, and a second one
-   * after `replyTimeout`.
-   */
-  #handOver(call: Call): void {
-    const { promise } = call;
-    try {
-      if (call instanceof PlainCall) this.#sendPlain(call);
-      else {
-        const sent = this.#redis.sendCommand(call);
-        if (sent instanceof Promise && sent !== promise) sent.catch((error) => this.#thrown(call, error));
-      }
-    } catch (error) {
-      this.#thrown(call, error);
-    }
-  }
-
-  #thrown(call: Call, error: unknown): void {
-    // What the server says is told by the call itself.
-    if (!(error instanceof Error && error.name === "ReplyError")) call.reject(error);
-  }
-
-  #sendPlain({ script, name, keys, argv, resolve, reject }: Call): void {
-    const args = [keys.names.length, ...keys.names, ...argv] as const;
-    const text = name === "eval" ? script.lua : script.sha;
-    const reply = script.isForeign
-      ? this.#redis[name](text, ...args)
-      : this.#redis.callBuffer(name, text, ...args);
-    // What is no promise is no answer either: this throws.
-    reply.then(resolve, reject);
-  }
-
-  replied(call: Call, reply: unknown): void {
+  replied(call: Sent, reply: unknown): void {
     this.#silence?.heard(call.node);
     // Given up already: its time is too old to go by.
-    if (!this.#sent.delete(call)) return;
-    // With one that nothing else is awaited beside, no other reply has come, unless that was counted before.
-    if (this.#sent.size > 0 || this.writes.expected > 0) this.writes.replied();
+    if (call.isOver) return;
+    call.isOver = true;
+    this.#unanswered.calls.delete(call);
     if (!this.isCluster) this.#known.add(call.script.sha);
-    const { decode, callback: told } = call;
+    const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
       // By its length first: of every lock that is taken the answer is a text.
-      if (isText && reply.length === 6 && String(reply) === "QUEUED") told.failed(new Error(QUEUED));
-      else told.answered(decode(reply, call));
+      if (isText && reply.length === 6 && String(reply) === "QUEUED") callback.failed(new Error(QUEUED));
+      else callback.answered(decode(reply, call));
     } catch (error) {
-      told.failed(error);
+      callback.failed(error);
     }
   }
 
-  refused(call: Call, error: unknown): void {
+  /** The library may refuse a command while it is being asked to send it. */
+  refused(call: Sent, error: unknown): void {
+    queueMicrotask(() => this.#refused(call, error));
+  }
+
+  #refused(call: Sent, error: unknown): void {
     const isUnknown =
       call.name === "evalsha" && error instanceof Error && error.message.startsWith("NOSCRIPT");
     // RACE: a command that was given up must not be executed after the one that takes it back. What
     // is bound to a connection is given up with it; ioredis has sent it again all the same, and
     // another client may have taught the server the script that takes it back, and not this one.
-    if (isUnknown && this.#sent.has(call)) {
+    if (isUnknown && !call.isOver) {
       call.name = "eval";
-      this.#handOver(call);
+      this.#link.send(call);
       return;
     }
-    if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);
-    if (this.#sent.delete(call)) call.callback.failed(this.troubles.explained(error));
+    if (isReplyError(error)) this.#silence?.heard(call.node);
+    if (call.isOver) return;
+    call.isOver = true;
+    this.#unanswered.calls.delete(call);
+    call.callback.failed(this.troubles.explained(error));
   }
 
   /** The server that has this key said that its time was so many µs. */
@@ -267,20 +241,19 @@ export class ScriptRunner implements Commands, CallOwner {
   #serverOf(key: string | ScriptKeys): string {
     if (!this.isCluster) return "";
     const slot = typeof key === "string" ? slotOf(this.keys.prefix + key) : key.slot;
-    return (slot === null ? undefined : (this.#redis as ClusterLike).slots[slot]?.[0]) ?? "";
+    return slot === null ? "" : (this.#link.nodes?.addressOf(slot) ?? "");
   }
 
   mayHaveReached(since: number): boolean {
-    return this.#watch.readyUntil >= since;
+    return this.#link.readyUntil >= since;
   }
 
   trouble(): Error {
     return this.troubles.error();
   }
 
-  /** Tells of the connection no more. Commands that are on their way are still answered. */
-  detach(): void {
-    this.#watch.stop();
+  flush(): void {
+    this.#link.flush();
   }
 
   #look(now: number): void {
@@ -291,28 +264,21 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#silence?.look(now);
   }
 
-  #closed(forgets: boolean): void {
+  #lost(forgotten: string | null): void {
     this.epoch++;
     this.#known.clear();
     this.onLost();
     this.#silence?.closed();
-    // Of what was written no answer comes any more where ioredis sends nothing again, and it does
-    // not say so. What waits in its offline queue is not lost, and is sent later. What is bound may
-    // be answered by another process now.
+    // What waits for a connection is not lost, and is sent later. What is bound may be answered by
+    // another process now.
     this.#unanswered.giveUp(
-      ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
-      ({ script }) => this.troubles.forgotten(script),
+      ({ script, isWritten }) => script.isBound === true || (forgotten !== null && isWritten),
+      ({ script }) => this.troubles.forgotten(script, forgotten),
     );
   }
 
   #ready(): void {
-    this.#over = false;
-    for (const sent of this.#sent) sent.isWritten = true;
+    for (const sent of this.unanswered) sent.isWritten = true;
     if (this.epoch > 0) this.onReconnect();
-  }
-
-  #ended(): void {
-    this.#over = true;
-    this.onEnd();
   }
 }

@@ -1,23 +1,20 @@
 import pTimeout, { TimeoutError } from "p-timeout";
-import type { RedisLike, SubscriberLike } from "../api/redis.ts";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { doubling, newNonce } from "../util/random.ts";
 import { idleTimers as customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
 import { Channel, type Listener } from "./channel.ts";
+import type { Listener as Connection, Place } from "./driver.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { openSubscriber } from "./types.ts";
 
 const BLOCK = 1_000; // channels in one SUBSCRIBE
-const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";
 
 /** Where a subscriber connects to, and how it subscribes there. */
 export interface Source extends Audience {
-  /** The connection to duplicate. */
-  readonly redis: RedisLike;
+  readonly place: Place;
   /** Channels of a Cluster belong to slots: SSUBSCRIBE, one for each, because they share no slot. */
   readonly isSharded: boolean;
   /** A channel is not heard here any more: the connection was lost, or the slot has moved. */
@@ -43,7 +40,7 @@ export class Subscriber implements Subscriptions {
   readonly #source: Source;
   readonly #commands: ScriptRunner;
   readonly #channels = new Map<string, Channel>();
-  #connection: SubscriberLike | null = null;
+  #connection: Connection | null = null;
   #closed = false;
   #counted = true;
   /** The own channel whose acknowledgement was followed by a probe; null before that. */
@@ -85,7 +82,7 @@ export class Subscriber implements Subscriptions {
     return () => {
       if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
       this.#channels.delete(name);
-      if (channel.state === "heard") this.#unsubscribe(this.#connection, name);
+      if (channel.state === "heard") this.#connection?.unsubscribe(name);
       channel.lost(new Error("no caller listens to the channel any more"));
     };
   }
@@ -96,8 +93,7 @@ export class Subscriber implements Subscriptions {
     if (channel.state === "heard") return;
     const heard = channel.wait();
     // While it connects, its "ready" does it.
-    if (channel.state === "unheard" && connection.status === "ready")
-      void this.#subscribe(connection, [name]);
+    if (channel.state === "unheard" && connection.isReady) void this.#subscribe(connection, [name]);
     try {
       await this.#inTime(heard);
     } catch (error) {
@@ -147,34 +143,30 @@ export class Subscriber implements Subscriptions {
     this.#drop();
   }
 
-  #open(): SubscriberLike {
+  #open(): Connection {
     if (this.#connection) return this.#connection;
-    // ioredis asks for a delay when the connection is lost; null: it stays closed until somebody waits again.
-    const retryStrategy = (times: number): number | null =>
-      this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = openSubscriber(this.#source.redis, retryStrategy);
+    const { place, isSharded } = this.#source;
+    // A connection that was replaced closes late: what its successor has acknowledged stays.
+    const isCurrent = (): boolean => this.#connection === connection;
+    const connection: Connection = place.listen(isSharded, {
+      // Else it stays closed until somebody waits again.
+      isWanted: () => this.#source.isWanted(),
+      ready: () => this.#subscribeAll(connection),
+      message: (channel, text) => {
+        if (text === this.#awaited) this.#awaited = null;
+        else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
+      },
+      lost: () => {
+        if (!isCurrent()) return;
+        this.#forget(null);
+        this.#source.onStray?.();
+      },
+      // Its callers need not wait for SUBSCRIBE until their time is up.
+      refused: (error) => isCurrent() && this.#forget(error),
+      moved: () => this.#moved(connection),
+      ended: () => isCurrent() && this.#drop(),
+    });
     this.#connection = connection;
-    // ioredis 5 tells of a slot that went away only by being confused.
-    connection.on("error", (error) => {
-      if (String(error).includes("Command queue state error")) this.#moved(connection);
-      // The server does not let it in: its callers need not wait for SUBSCRIBE until their time is up.
-      else if (this.#connection === connection && isReplyError(error)) this.#forget(error);
-    });
-    connection.on(this.#source.isSharded ? "smessage" : "message", (channel: string, text: string) => {
-      if (text === this.#awaited) this.#awaited = null;
-      else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
-    });
-    connection.on("moved", () => this.#moved(connection));
-    connection.on("ready", () => this.#subscribeAll(connection));
-    connection.on("close", () => {
-      // A connection that was replaced closes late: what its successor has acknowledged stays.
-      if (this.#connection !== connection) return;
-      this.#forget(null);
-      this.#source.onStray?.();
-    });
-    connection.on("end", () => {
-      if (this.#connection === connection) this.#drop();
-    });
     return connection;
   }
 
@@ -184,7 +176,7 @@ export class Subscriber implements Subscriptions {
    * ours is refused. RACE: nobody can tell that from slots that went while a SUBSCRIBE was on its
    * way, so it counts as those; looking for the channels is paced.
    */
-  #moved(connection: SubscriberLike): void {
+  #moved(connection: Connection): void {
     if (this.#connection !== connection || this.#isMoving) return;
     this.#isMoving = true;
     setImmediate(() => {
@@ -196,8 +188,8 @@ export class Subscriber implements Subscriptions {
     });
   }
 
-  /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
-  #subscribeAll(connection: SubscriberLike, ofHeard = false): void {
+  /** After every connect: a library could do it but would not tell when that was acknowledged. */
+  #subscribeAll(connection: Connection, ofHeard = false): void {
     const isMeant = ({ state, wasHeard }: Channel): boolean => state === "unheard" && (wasHeard || !ofHeard);
     const names = [...this.#channels].filter(([, channel]) => isMeant(channel)).map(([name]) => name);
     // In blocks: a call with more than some 100 000 arguments overflows the stack.
@@ -206,7 +198,7 @@ export class Subscriber implements Subscriptions {
       void this.#subscribe(connection, names.slice(i, i + length));
   }
 
-  async #subscribe(connection: SubscriberLike, names: readonly string[]): Promise<void> {
+  async #subscribe(connection: Connection, names: readonly string[]): Promise<void> {
     for (const name of names) this.#channel(name).state = "asked";
     const forgotten = this.#forgotten;
     try {
@@ -232,7 +224,7 @@ export class Subscriber implements Subscriptions {
         continue;
       }
       // Its last listener left while SUBSCRIBE was on its way.
-      this.#unsubscribe(connection, name);
+      connection.unsubscribe(name);
       channel?.lost(new Error("no caller listens to the channel"));
       this.#channels.delete(name);
     }
@@ -249,15 +241,13 @@ export class Subscriber implements Subscriptions {
     const again = (): void => {
       this.#later = undefined;
       const connection = this.#connection;
-      if (connection?.status === "ready" && this.#source.isWanted()) this.#subscribeAll(connection, true);
+      if (connection?.isReady && this.#source.isWanted()) this.#subscribeAll(connection, true);
     };
     this.#later = setTimeout(again, doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD)).unref();
   }
 
-  async #acknowledge(connection: SubscriberLike, names: readonly string[]): Promise<void> {
-    await this.#inTime(
-      this.#source.isSharded ? connection.ssubscribe(...names) : connection.subscribe(...names),
-    );
+  async #acknowledge(connection: Connection, names: readonly string[]): Promise<void> {
+    await this.#inTime(connection.subscribe(names));
     const own = this.#probed === null ? names.find((name) => this.#source.isOwn(name)) : undefined;
     if (own !== undefined && this.#connection === connection) await this.#probe(own);
   }
@@ -266,10 +256,6 @@ export class Subscriber implements Subscriptions {
     const { replyTimeout: milliseconds } = this.#commands;
     const message = `Redis did not acknowledge SUBSCRIBE within ${duration(milliseconds)}`;
     await pTimeout(acknowledged, { milliseconds, message, customTimers });
-  }
-  #unsubscribe(connection: SubscriberLike | null, channel: string): void {
-    const { isSharded } = this.#source;
-    (isSharded ? connection?.sunsubscribe(channel) : connection?.unsubscribe(channel))?.catch(() => {});
   }
 
   /**
@@ -302,6 +288,6 @@ export class Subscriber implements Subscriptions {
     const connection = this.#connection;
     this.#connection = null;
     this.#forget(new Error("the connection that receives messages was closed or replaced"));
-    connection?.disconnect();
+    connection?.close();
   }
 }

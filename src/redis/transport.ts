@@ -30,6 +30,8 @@ export interface Transport {
    * and last error.
    */
   trouble(): Error;
+  /** Writes what was sent in this turn of the event loop and is held back, to leave together. */
+  flush(): void;
   /** Called when the connection is lost. */
   onLost: () => void;
   /** Called when the connection is there again after it was lost. */

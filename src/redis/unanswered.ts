@@ -1,11 +1,10 @@
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { setImmediate, setTimeout } from "../util/real-timers.ts";
-import type { Call } from "./call.ts";
+import type { Callback } from "./call.ts";
+import type { Call, Link } from "./driver.ts";
 import { redisAt } from "./trouble.ts";
-import { isCluster } from "./types.ts";
 
 /**
  * How often unanswered commands are looked at. A timer and an error object for every command would
@@ -14,17 +13,21 @@ import { isCluster } from "./types.ts";
 const SWEEP = 50;
 
 /** Those that have commands. */
-const all = new Set<Unanswered>();
+const all = new Set<Unanswered<Awaited>>();
 let isTold = false;
+
+interface Awaited extends Call {
+  readonly callback: Pick<Callback<unknown>, "failed">;
+}
 
 /**
  * The commands of a connection that are not answered. Protects their callers from waiting without
  * an end: what is too late, or lost with the connection, is given up.
  */
-export class Unanswered {
-  readonly calls = new Set<Call>();
+export class Unanswered<Sent extends Awaited> {
+  readonly calls = new Set<Sent>();
   isSwept = false;
-  readonly #redis: RedisLike | ClusterLike;
+  readonly #link: Link;
   readonly #look: (now: number) => void;
   /**
    * One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more
@@ -33,8 +36,8 @@ export class Unanswered {
   #sweeper: NodeJS.Timeout | undefined;
 
   /** `look`: called now and then while commands are not answered. */
-  constructor(redis: RedisLike | ClusterLike, look: (now: number) => void) {
-    this.#redis = redis;
+  constructor(link: Link, look: (now: number) => void) {
+    this.#link = link;
     this.#look = look;
   }
 
@@ -56,21 +59,25 @@ export class Unanswered {
     });
   }
 
-  giveUp(isLost: (call: Call) => boolean, why: (call: Call) => Error): void {
+  giveUp(isLost: (call: Sent) => boolean, why: (call: Sent) => Error): void {
     for (const call of this.calls) {
       if (!isLost(call)) continue;
+      call.isOver = true;
       this.calls.delete(call);
       const error = why(call);
       queueMicrotask(() => call.callback.failed(error));
     }
   }
 
+  /** The process ends: what is held back is written now. */
+  flush(): void {
+    this.#link.flush();
+  }
+
   /** As messages name it: the Redis that may not have taken all that was unlocked; null: it has. */
   get unwritten(): string | null {
     if (![...this.calls].some(({ script }) => UNLOCKS.test(script.name))) return null;
-    const connections = isCluster(this.#redis) ? this.#redis.nodes() : [this.#redis];
-    const holds = connections.some((one) => holdsBack((one as { stream?: Stream }).stream));
-    return holds ? redisAt(this.#redis) : null;
+    return this.#link.holdsBack ? redisAt(this.#link) : null;
   }
 }
 
@@ -94,22 +101,9 @@ export function tellUnwritten(): void {
   }
 }
 
-// What is held back by then is not written any more.
-atProcessEnd(tellUnwritten, true);
-
-/** What of a socket tells whether it has taken all that was written. */
-interface Stream {
-  readonly writableLength?: number;
-  /** Of TLS only. */
-  readonly encrypted?: boolean;
-  readonly writableBuffer?: readonly unknown[];
-}
-
-/**
- * Does it keep something for a turn of the event loop that will not come? Over TLS what was written
- * counts as pending until then, and only what comes after it is held back.
- */
-function holdsBack(stream: Stream | undefined): boolean {
-  if (!stream?.writableLength) return false;
-  return !stream.encrypted || stream.writableBuffer?.length !== 0;
-}
+atProcessEnd(() => {
+  // The program may end itself right after an unlock that it does not wait for.
+  for (const unanswered of all) unanswered.flush();
+  // What is held back by then is not written any more.
+  tellUnwritten();
+}, true);

@@ -3,7 +3,7 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import type { Redis } from "ioredis";
 import type { SubscriberLike } from "../../src/api/redis.ts";
 import { type BaseLease, createLockClient, type LockClient, type MultiLease } from "../../src/index.ts";
-import { unref } from "../../src/redis/types.ts";
+import { unref } from "../../src/redis/ioredis/connection.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 import { openConnection } from "../support/servers/connection.ts";

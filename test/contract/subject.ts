@@ -12,6 +12,7 @@ import {
   type ReentranceOptions,
 } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
+import { carrier } from "../support/carrier.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
 import type { Topology } from "../support/servers/topology.ts";
@@ -123,7 +124,7 @@ export class Subject implements Traits {
   /** A client of the kind under test on this connection, and those that were made with it. */
   create(redis: Redis, options: LockClientOptions = this.client): LockClient {
     // Of a quorum the methods that are called here are the same.
-    const made: unknown = this.topology.client?.(redis, options) ?? createLockClient(redis, options);
+    const made: unknown = this.topology.client?.(redis, options) ?? createLockClient(carrier(redis), options);
     return made as LockClient;
   }
 

@@ -6,6 +6,7 @@ import { Replication } from "../../src/redis/replication.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { lockOf } from "../support/permit.ts";
 import { staysQuiet } from "../support/quiet.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
@@ -204,7 +205,7 @@ it("one claim in vain costs those who come behind it nothing", async () => {
   const names = [freshName(), freshName()] as const;
   for (const name of names)
     await redis.set(name, `10 1800000000000000 1800000000000000 ${name}:1`, "PX", 60_000);
-  const replication = new Replication(redis, 2, 1_000, 5_000);
+  const replication = new Replication(linkOf(redis), 2, 1_000, 5_000);
   onTestFinished(() => replication.close());
   const confirm = (name: string, hold: string) =>
     replication.confirm(name, name, handoffLua.confirm, [hold, 60_000], 1_000);

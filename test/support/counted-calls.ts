@@ -6,6 +6,7 @@ import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
 import type { Callback } from "../../src/redis/call.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/replies.ts";
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
+import { linkOf } from "./link.ts";
 
 /** What a reader, a writer or a caller that wants permits asks for: `units` at least, `upTo` at most. */
 export interface Asked {
@@ -26,7 +27,7 @@ export class CountedCalls {
   #made = 0;
 
   constructor(redis: RedisLike | ClusterLike, name: string) {
-    this.commands = new ScriptRunner(redis, 5_000);
+    this.commands = new ScriptRunner(linkOf(redis), 5_000);
     const server = { commands: this.commands, replication: null, window: 3_000 };
     this.readWrite = new ReadWriteKinds(server, 16);
     this.semaphore = new CountedKind(server, "semaphore", 16, false);

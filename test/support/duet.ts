@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { expect } from "vitest";
-import type { Lease } from "../../src/index.ts";
+import type { Lease, LockClient, LockClientOptions } from "../../src/index.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { Onlooker } from "./onlooker.ts";
 import type { Connection } from "./servers/connection.ts";
@@ -11,6 +11,8 @@ interface DuetOptions {
   isCluster?: boolean;
   /** Of both clients. */
   leaseTime?: number;
+  /** Makes the clients, where the connection does not carry them. */
+  create?: (redis: Redis, client: LockClientOptions | undefined) => LockClient;
 }
 
 /**
@@ -35,13 +37,11 @@ export class Duet {
 
   static async of(
     connect: () => Connection,
-    { isCluster = false, leaseTime = 30_000 }: DuetOptions = {},
+    { isCluster = false, leaseTime = 30_000, create }: DuetOptions = {},
   ): Promise<Duet> {
     const parties = new Parties();
-    const [holder, waiter] = [
-      await parties.join({ connect, client: { leaseTime } }),
-      await parties.join({ connect, client: { leaseTime } }),
-    ];
+    const how = { connect, client: { leaseTime }, ...(create && { create }) };
+    const [holder, waiter] = [await parties.join(how), await parties.join(how)];
     return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), isCluster));
   }
 

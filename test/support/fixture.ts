@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
+import { carrier } from "./carrier.ts";
 import type { Connection } from "./servers/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
@@ -45,7 +46,7 @@ export class Parties {
       ? (options.connect() as Redis)
       : new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
     redis.on("error", () => {});
-    const { create = createLockClient, client } = options;
+    const { create = (one: Redis, settings) => createLockClient(carrier(one), settings), client } = options;
     const party = { redis, locks: create(redis, client) };
     this.#all.push(party);
     if (!options.redis?.lazyConnect) await redis.ping();

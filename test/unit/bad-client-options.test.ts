@@ -20,7 +20,7 @@ afterEach(() => {
 
 describe("createLockClient", () => {
   const notRedis =
-    "Cannot create a lock client: redis must be an ioredis connection, new Redis(…); for tests without a Redis there is createTestLocks() of holdfast/testing";
+    "Cannot create a lock client: redis must be an ioredis connection, new Redis(…), or a node-redis client, createClient(…), of the packages ioredis and redis; for tests without a Redis there is createTestLocks() of holdfast/testing";
   const create = createLockClient as (...args: unknown[]) => LockClient;
 
   it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(

@@ -1,16 +1,16 @@
 import type { Check } from "../../api/check.ts";
 import type { Lock } from "../../api/lock.ts";
 import type { GrantInbox } from "../../engine/grant-inbox.ts";
-import { placeOf } from "../../redis/trouble.ts";
+import type { Place } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
 import { newNonce } from "../../util/random.ts";
 import { harmless } from "../../util/visible.ts";
-import { atMost, type Located, type Looked, lookAt } from "./server.ts";
+import { atMost, type Looked, lookAt } from "./server.ts";
 
 /** What a client has that can be looked at. */
 export interface Checkable {
   /** The server; in Cluster its primaries; the masters of a quorum. */
-  servers(): readonly Located[];
+  places(): readonly Place[];
   readonly isCluster: boolean;
   readonly isQuorum: boolean;
   readonly restartDelay: number;
@@ -40,15 +40,14 @@ export async function check(
   const taking = problemOf("A lock cannot be taken and given back", take, timeout);
   // A Cluster knows its nodes when its first command is answered.
   if (isCluster) await taking;
-  const servers = target.servers();
+  const servers = target.places();
   const left = Math.max(LEAST, until - clocks.mono.now());
   const wanted = { timeout: left, replicas, isCluster, restartDelay };
   const [looked, ...failures] = await Promise.all([
     Promise.all(
-      servers.map((server, i) => {
-        const place = placeOf(server.redis);
-        return lookAt(server, isQuorum ? `Node ${i + 1} (${place})` : place, wanted);
-      }),
+      servers.map((server, i) =>
+        lookAt(server, isQuorum ? `Node ${i + 1} (${server.name})` : server.name, wanted),
+      ),
     ),
     taking,
     problemOf(

@@ -1,9 +1,10 @@
 import pTimeout from "p-timeout";
 import type { CheckedServer } from "../../api/check.ts";
-import type { RedisLike } from "../../api/redis.ts";
 import { FENCE_SKEW } from "../../defaults.ts";
 import { checkLua } from "../../redis/client-lua.generated.ts";
-import { withoutCommand } from "../../redis/trouble.ts";
+import type { Place } from "../../redis/driver.ts";
+import { listOf } from "../../redis/fields.ts";
+import { whereabouts } from "../../redis/trouble.ts";
 import { clocks } from "../../util/clock.ts";
 import { duration } from "../../util/duration.ts";
 import { customTimers } from "../../util/real-timers.ts";
@@ -19,34 +20,24 @@ export interface Wanted {
   readonly restartDelay: number;
 }
 
-/** A connection to one server, and how that is. */
-export interface Located {
-  readonly redis: RedisLike;
-  readonly whereabouts: () => string;
-}
-
 export interface Looked extends CheckedServer {
   readonly runId: string | null;
   readonly unknown: readonly string[];
 }
 
 /** Asks one server about itself. Never rejects. */
-export async function lookAt(
-  { redis, whereabouts }: Located,
-  place: string,
-  wanted: Wanted,
-): Promise<Looked> {
+export async function lookAt(server: Place, place: string, wanted: Wanted): Promise<Looked> {
   const nothing = { place, version: null, roundTrip: null, evictionPolicy: null, replicas: null };
   const since = clocks.mono.now();
   try {
-    const reply = await atMost(redis.eval(checkLua.look.lua, 0), wanted.timeout);
+    const reply = await atMost(server.command(["EVAL", checkLua.look.lua, 0]), wanted.timeout);
     const roundTrip = clocks.mono.now() - since;
-    const [at, ...sections] = reply as [number, string, string, string];
+    const [at, ...sections] = listOf(reply).map(String);
     const clockAhead = Math.round(Number(at) / 1_000 - (clocks.wall.now() - roundTrip / 2));
     return judge(place, sections.join("\n"), { roundTrip, clockAhead }, wanted);
   } catch (error) {
-    const why = harmless(error instanceof Error ? withoutCommand(error).message : String(error));
-    const problems = [`${place} gave no answer: ${why} (${whereabouts()}).`];
+    const why = harmless(error instanceof Error ? error.message : String(error));
+    const problems = [`${place} gave no answer: ${why} (${whereabouts(server)}).`];
     return { ...nothing, clockAhead: null, runId: null, problems, unknown: [] };
   }
 }

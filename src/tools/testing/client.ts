@@ -2,14 +2,8 @@ import { performance } from "node:perf_hooks";
 import { checkClientOptions } from "../../api/options.ts";
 import { checkName, checkValue, type Rule, time } from "../../api/validate.ts";
 import { ServerClient } from "../../client/server-client.ts";
-import type {
-  Lock,
-  LockClient,
-  LockClientOptions,
-  LossReason,
-  RedisLike,
-  UnfencedLease,
-} from "../../index.ts";
+import type { Lock, LockClient, LockClientOptions, LossReason, UnfencedLease } from "../../index.ts";
+import type { Place } from "../../redis/driver.ts";
 import { redissonFencedLock, redissonLock } from "../../redisson.ts";
 import { spinLock } from "../../spin.ts";
 import { pause } from "../../util/abort.ts";
@@ -106,12 +100,14 @@ export interface TestLocks extends LockClient {
  * What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys,
  * for `list()`.
  */
-const connected = (memory: Memory): RedisLike =>
+const placeOf = (memory: Memory): Place =>
   ({
-    options: { host: "the memory of this process", keyPrefix: "" },
-    eval: async () => [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
-    callBuffer: async () => ["0", memory.keys()],
-  }) as unknown as RedisLike;
+    name: "the memory of this process:6379",
+    command: async ([name]) =>
+      name === "SCAN"
+        ? ["0", memory.keys()]
+        : [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
+  }) as Pick<Place, "name" | "command"> as Place;
 
 /** In ms of real time: what a test has begun may do other things before. */
 const HELD_WITHIN = 1_000;
@@ -137,14 +133,13 @@ export class TestClient extends ServerClient implements TestLocks {
       throw new TypeError(`Cannot create test locks: ${barred} has no meaning without a Redis`);
     const settings = checkClientOptions(options);
     ownClocks();
-    const redis = connected(memory);
+    const place = placeOf(memory);
     super(
       {
-        redis,
         commands: new MemoryCommands(memory, settings.replyTimeout),
         replication: null,
         subscribe: () => new MemorySubscriptions(memory),
-        servers: () => [{ redis, whereabouts: () => "in memory" }],
+        places: () => [place],
         closed: () => clients.delete(this),
       },
       settings,

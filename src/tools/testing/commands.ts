@@ -135,5 +135,7 @@ export class MemoryCommands implements Commands {
     return new Error("the memory of a test has not answered");
   }
 
+  flush(): void {}
+
   detach(): void {}
 }

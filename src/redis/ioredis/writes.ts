@@ -1,15 +1,14 @@
 import type { Writable } from "node:stream";
-import { HELD_BACK } from "../defaults.ts";
-import { clocks } from "../util/clock.ts";
-import { atProcessEnd, isEnding } from "../util/process-end.ts";
-import { setImmediate } from "../util/real-timers.ts";
+import { HELD_BACK } from "../../defaults.ts";
+import { clocks } from "../../util/clock.ts";
+import { isEnding } from "../../util/process-end.ts";
+import { setImmediate } from "../../util/real-timers.ts";
+import type { Call } from "../driver.ts";
 
 /** Streams with commands that are not written yet, and since when there are any. */
 export const corked: Writable[] = [];
 let since = 0;
 let until = Number.NEGATIVE_INFINITY;
-/** May what is sent now wait for the end of this turn of the event loop? */
-export let isPatient = false;
 /** Will they be written at the end of this drain of microtasks? */
 let isDue = false;
 
@@ -18,34 +17,20 @@ let isDue = false;
  * all else that a command costs: at the end of this drain of microtasks, or before, see Writes.
  * Commands of the application between ours go along, in order.
  */
-export function cork(stream: Writable): void {
+export function cork(stream: Writable, isLate: boolean): void {
   // RACE: an exit handler of the application that comes after ours sends this, and no later write
   // takes it along.
-  if (isEnding && !isPatient) return;
+  if (isEnding && !isLate) return;
   if (stream.writableCorked === 0) {
     stream.cork();
     if (corked.push(stream) === 1) {
       since = clocks.mono.now();
-      if (isPatient) setImmediate(writeNow);
+      if (isLate) setImmediate(writeNow);
     }
   }
-  if (!isPatient && !isDue) {
+  if (!isLate && !isDue) {
     isDue = true;
     process.nextTick(writeNow);
-  }
-}
-
-/**
- * What `send` sends is written at the end of this turn of the event loop, or with any other command
- * before: what messages and replies of one turn lead to is one write. For what no caller of this
- * process waits for.
- */
-export function sendAtTurnEnd(send: () => void): void {
-  isPatient = true;
-  try {
-    send();
-  } finally {
-    isPatient = false;
   }
 }
 
@@ -59,9 +44,6 @@ export function writeNow(): void {
   const now = clocks.mono.now();
   if (now - since > HELD_BACK) until = now;
 }
-
-// The program may end itself right after an unlock that it does not wait for.
-atProcessEnd(writeNow, true);
 
 /**
  * When commands were last written that the application had held back, by a blocked event loop
@@ -88,14 +70,17 @@ export class Writes {
   /** From a microtask: what that puts off runs behind the microtasks in which the callers go on. */
   readonly #drained = (): void => process.nextTick(this.#expectNothing);
 
-  /** A reply was read, and another one may come with it, or has. */
-  replied(): void {
-    if (this.expected++ === 0) queueMicrotask(this.#drained);
+  /** ioredis has read the reply. Another one may come with it, or has. */
+  replied(call: Call, reply: unknown): void {
+    // With one that nothing else is awaited beside, no other reply has come, unless that was
+    // counted before.
+    const isCounted = !call.isOver && (this.expected > 0 || call.owner.unanswered.size > 1);
+    if (isCounted && this.expected++ === 0) queueMicrotask(this.#drained);
+    call.owner.replied(call, reply);
   }
 
-  /** A command was handed over, and some are held back or expected. */
+  /** A command that may not wait was handed over, and some are held back or expected. */
   sent(): void {
-    if (isPatient) return;
     if (this.expected > 0) this.expected--;
     if (this.expected === 0) writeNow();
   }

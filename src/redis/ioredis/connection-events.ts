@@ -1,69 +1,26 @@
-import type { ClusterLike, NodeLike, RedisLike } from "../api/redis.ts";
-import { clocks } from "../util/clock.ts";
-import { isCluster } from "./types.ts";
+import type { ClusterLike, NodeLike, RedisLike } from "../../api/redis.ts";
+import { clocks } from "../../util/clock.ts";
+import type { LinkEvents } from "../driver.ts";
+import { isCluster } from "./connection.ts";
 
-/** Is told when a connection comes and goes. */
-interface Watcher {
-  /**
-   * It was lost, or a try to get it back has failed. `forgets`: what it carried is neither sent
-   * again nor refused.
-   */
-  closed(forgets: boolean): void;
-  /** It is there, perhaps again; of a Cluster, a node is. */
-  ready(): void;
-  /** It was closed for good. */
-  ended(): void;
-}
-
-const links = new WeakMap<RedisLike | ClusterLike, Link>();
-
-/** What is known of a connection that is watched. */
-export interface Watch {
-  /** Why it could not be used, since it was ready the last time; null: nothing has failed. */
-  readonly lastError: unknown;
-  /**
-   * When it was ready the last time, on the monotonic clock: now, if it is; before all times, if it
-   * never was.
-   */
-  readonly readyUntil: number;
-  /** Tells the watcher no more. */
-  stop(): void;
-}
-
-/** Tells a watcher of a connection from now on. */
-export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): Watch {
-  const link = links.get(connection) ?? new Link(connection);
-  links.set(connection, link);
-  link.watchers.add(watcher);
-  return {
-    get lastError() {
-      return link.lastError;
-    },
-    get readyUntil() {
-      return link.readyUntil;
-    },
-    stop() {
-      if (!link.watchers.delete(watcher) || link.watchers.size > 0) return;
-      link.detach();
-      links.delete(connection);
-    },
-  };
-}
+const known = new WeakMap<RedisLike | ClusterLike, ConnectionEvents>();
 
 /**
  * The listeners on a connection: one for each event, however many lock clients share it. Node warns
  * of a leak when there are more than ten, and that limit belongs to whose connection it is. They go
  * with the last client.
  */
-class Link {
-  readonly watchers = new Set<Watcher>();
+export class ConnectionEvents {
   lastError: unknown = null;
+  /** It was closed for good, and not opened again. A Cluster that has ended says "close". */
+  isOver = false;
+  readonly #watchers = new Set<LinkEvents>();
   #isReady: boolean;
   #isRefused = false;
   #readyUntil = Number.NEGATIVE_INFINITY;
   readonly #connection: RedisLike | ClusterLike;
 
-  constructor(connection: RedisLike | ClusterLike) {
+  private constructor(connection: RedisLike | ClusterLike) {
     this.#connection = connection;
     this.#isReady = connection.status === "ready";
     connection.on("close", this.#closed);
@@ -77,7 +34,18 @@ class Link {
     for (const node of connection.nodes()) node.on("close", this.#closed);
   }
 
-  detach(): void {
+  /** Tells a watcher of a connection from now on. */
+  static of(connection: RedisLike | ClusterLike, watcher: LinkEvents): ConnectionEvents {
+    const events = known.get(connection) ?? new ConnectionEvents(connection);
+    known.set(connection, events);
+    events.#watchers.add(watcher);
+    return events;
+  }
+
+  /** Tells the watcher no more. */
+  remove(watcher: LinkEvents): void {
+    if (!this.#watchers.delete(watcher) || this.#watchers.size > 0) return;
+    known.delete(this.#connection);
     this.#connection.off("close", this.#closed);
     this.#connection.off("ready", this.#ready);
     this.#connection.off("end", this.#ended);
@@ -130,26 +98,31 @@ class Link {
       this.#readyUntil = clocks.mono.now();
       this.#isReady = false;
     }
-    const forgets = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);
-    for (const watcher of [...this.watchers]) watcher.closed(forgets);
+    const isForgotten = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);
+    for (const watcher of [...this.#watchers]) watcher.lost(isForgotten ? NOT_AGAIN : null);
   };
   readonly #ready = (): void => {
     this.lastError = null;
     this.#isRefused = false;
     this.#isReady = true;
+    this.isOver = false;
     this.#usable();
   };
   readonly #usable = (): void => {
-    for (const watcher of [...this.watchers]) watcher.ready();
+    for (const watcher of [...this.#watchers]) watcher.ready();
   };
   readonly #ended = (): void => {
-    for (const watcher of [...this.watchers]) watcher.ended();
+    this.isOver = true;
+    for (const watcher of [...this.#watchers]) watcher.ended();
   };
   readonly #nodeCame = (node: NodeLike): void => {
     node.on("close", this.#closed);
+    this.isOver = false;
     this.#usable();
   };
 }
+
+const NOT_AGAIN = "is not sent again (autoResendUnfulfilledCommands is false)";
 
 /**
  * When it reconnects, ioredis sends what was not answered once more, or drops it without a word.

@@ -1,0 +1,261 @@
+import type { ClusterLike, RedisArgument, RedisLike } from "../../api/redis.ts";
+import { clocks } from "../../util/clock.ts";
+import { detached } from "../../util/detached.ts";
+import {
+  type Call,
+  isReplyError,
+  type Link,
+  type LinkEvents,
+  type Listener,
+  type ListenerEvents,
+  type Nodes,
+  type Place,
+} from "../driver.ts";
+import { isApart } from "../replies.ts";
+import { type Command, type CommandClass, commandClassOf } from "./command.ts";
+import { isCluster, isConnection, neverKeepAlive, ownerOf } from "./connection.ts";
+import { ConnectionEvents } from "./connection-events.ts";
+import { readable } from "./errors.ts";
+import { IoredisListener } from "./listener.ts";
+import { nameOf } from "./name.ts";
+import { corked, heldUntil, Writes, writeNow } from "./writes.ts";
+
+/** A link on an ioredis connection, of whatever copy and version; null: it is none. */
+export const ioredis = (given: unknown): Link | null =>
+  isConnection(given) ? new IoredisLink(given, false) : null;
+
+/**
+ * A command that is sent again on another connection would make WAIT lie: whatever is not answered
+ * fails at once. It does not come back for nobody: a node that is gone would be called for ever.
+ */
+const ONCE = {
+  enableOfflineQueue: true,
+  enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: false,
+  lazyConnect: false,
+  readOnly: false,
+  commandTimeout: undefined,
+  maxRetriesPerRequest: 0,
+  retryStrategy: () => null,
+};
+
+/** Where an ioredis connection leads. */
+class IoredisPlace implements Place {
+  readonly isTls: boolean;
+
+  constructor(
+    protected readonly redis: RedisLike | ClusterLike,
+    readonly address: string,
+    readonly keyPrefix: string,
+  ) {
+    this.isTls = !isCluster(redis) && Boolean(redis.options.tls);
+  }
+
+  get name(): string {
+    return nameOf(this.redis);
+  }
+
+  get status(): string {
+    return this.redis.status;
+  }
+
+  get lastError(): unknown {
+    return null;
+  }
+
+  async command([name, ...words]: readonly RedisArgument[]): Promise<unknown> {
+    try {
+      return await this.redis.callBuffer(String(name), ...words);
+    } catch (error) {
+      throw readable(error);
+    }
+  }
+
+  listen(isSharded: boolean, events: ListenerEvents): Listener {
+    return new IoredisListener(this.redis as RedisLike, isSharded, events);
+  }
+
+  openOnce(): Link {
+    const options = { ...ONCE, keyPrefix: this.keyPrefix };
+    const connection = detached(() => (this.redis as RedisLike).duplicate(options));
+    connection.on("error", () => {});
+    neverKeepAlive(connection);
+    return new IoredisLink(connection, false);
+  }
+}
+
+/** An ioredis connection that carries scripts. */
+class IoredisLink extends IoredisPlace implements Link {
+  readonly library = "ioredis";
+  readonly kind: Link["kind"];
+  readonly nodes: Nodes | null = null;
+  readonly opensOnce = true;
+  readonly isOwn: boolean;
+  readonly #writes = new Writes();
+  #events: ConnectionEvents | undefined;
+  /** Null: `callBuffer` carries the scripts. */
+  #Command: CommandClass | null = null;
+
+  constructor(redis: RedisLike | ClusterLike, isOwn: boolean) {
+    super(redis, "", redis.options.keyPrefix ?? "");
+    this.isOwn = isOwn;
+    if (isCluster(redis)) {
+      this.kind = "cluster";
+      this.nodes = new ClusterNodes(redis);
+    } else this.kind = redis.options.sentinels ? "sentinel" : "server";
+  }
+
+  get state(): Link["state"] {
+    const { status } = this.redis;
+    if (status === "ready") return "ready";
+    return status === "end" || this.#events?.isOver ? "ended" : "away";
+  }
+
+  override get lastError(): unknown {
+    return readable(this.#events?.lastError ?? null);
+  }
+
+  get readyUntil(): number {
+    if (this.state === "ready") return clocks.mono.now();
+    return this.#events?.readyUntil ?? Number.NEGATIVE_INFINITY;
+  }
+
+  get heldUntil(): number {
+    return heldUntil();
+  }
+
+  on(watcher: LinkEvents): () => void {
+    this.#Command = commandClassOf(this.redis);
+    const events = ConnectionEvents.of(this.redis, watcher);
+    this.#events = events;
+    return () => events.remove(watcher);
+  }
+
+  /**
+   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a
+   * promise that ioredis has not made. The call would have that as its answer, and a second one
+   * after `replyTimeout`.
+   */
+  send(call: Call): void {
+    call.isWritten = this.redis.status === "ready";
+    if (this.#Command === null || call.isBinary || call.script.isForeign) this.#sendPlain(call);
+    else {
+      const command = new this.#Command(call, this.#writes);
+      const { promise, reject } = command;
+      try {
+        const sent = this.redis.sendCommand(command);
+        if (sent instanceof Promise && sent !== promise) sent.catch((error) => thrown(command, error));
+      } catch (error) {
+        thrown(command, error);
+      }
+      // A Cluster sends again what it is refused, for 1.6 s, by a function of its own.
+      if (call.script.isImpatient && command.reject !== reject) {
+        const redirect = command.reject;
+        command.reject = (error) => (isApart(error) ? reject : redirect)(error);
+      }
+    }
+    if (!call.isLate && (this.#writes.expected > 0 || corked.length > 0)) this.#writes.sent();
+  }
+
+  #sendPlain(call: Call): void {
+    const { owner, script, name, keys, argv } = call;
+    const refuse = (error: unknown): void => owner.refused(call, readable(error));
+    const text = name === "eval" ? script.lua : script.sha;
+    const words = [keys.names.length, ...keys.names, ...argv] as const;
+    try {
+      const reply = script.isForeign
+        ? this.redis[name](text, ...words)
+        : this.redis.callBuffer(name, text, ...words);
+      // What is no promise is no answer either: this throws.
+      reply.then((answer) => this.#writes.replied(call, answer), refuse);
+    } catch (error) {
+      if (!isReplyError(error)) refuse(error);
+    }
+  }
+
+  flush(): void {
+    writeNow();
+  }
+
+  get holdsBack(): boolean {
+    const connections = isCluster(this.redis) ? this.redis.nodes() : [this.redis];
+    return connections.some((one) => holdsBack((one as { stream?: Stream }).stream));
+  }
+
+  replace(address: string): boolean {
+    const { redis } = this;
+    const connection = isCluster(redis)
+      ? redis.nodes().find(({ options }) => `${options.host}:${options.port}` === address)
+      : redis;
+    const { stream } = (connection ?? {}) as { stream?: { destroy?(error: Error): void } };
+    // Ending it in good order would wait for the other end.
+    stream?.destroy?.(new Error("Redis was silent for too long, so the connection is replaced"));
+    return stream?.destroy !== undefined;
+  }
+
+  open(): Link {
+    const { redis } = this;
+    const options = { lazyConnect: false, enableOfflineQueue: true };
+    const copy = detached(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
+    // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
+    copy.on("error", () => {});
+    return new IoredisLink(copy, true);
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+}
+
+/** What the server says is told by the command itself. */
+function thrown(command: Command, error: unknown): void {
+  if (!isReplyError(error)) command.reject(error);
+}
+
+/** The map that ioredis keeps of a Cluster. */
+class ClusterNodes implements Nodes {
+  readonly #cluster: ClusterLike;
+  readonly #keyPrefix: string;
+
+  constructor(cluster: ClusterLike) {
+    this.#cluster = cluster;
+    this.#keyPrefix = cluster.options.keyPrefix ?? "";
+  }
+
+  addressOf(slot: number): string {
+    return this.#cluster.slots[slot]?.[0] ?? "";
+  }
+
+  placeOf(slot: number): Place | null {
+    const owner = ownerOf(this.#cluster, slot);
+    return owner && new IoredisPlace(owner.node, owner.address, this.#keyPrefix);
+  }
+
+  primaries(): readonly Place[] {
+    return this.#cluster.nodes("master").map((node) => {
+      const { host, port } = node.options;
+      return new IoredisPlace(node, `${host}:${port}`, this.#keyPrefix);
+    });
+  }
+
+  refresh(done?: (error?: unknown) => void): void {
+    this.#cluster.refreshSlotsCache(done);
+  }
+}
+
+/** What of a socket tells whether it has taken all that was written. */
+interface Stream {
+  readonly writableLength?: number;
+  /** Of TLS only. */
+  readonly encrypted?: boolean;
+  readonly writableBuffer?: readonly unknown[];
+}
+
+/**
+ * Does it keep something for a turn of the event loop that will not come? Over TLS what was written
+ * counts as pending until then, and only what comes after it is held back.
+ */
+function holdsBack(stream: Stream | undefined): boolean {
+  if (!stream?.writableLength) return false;
+  return !stream.encrypted || stream.writableBuffer?.length !== 0;
+}

@@ -1,0 +1,69 @@
+import type { RedisLike, SubscriberLike } from "../../api/redis.ts";
+import { detached } from "../../util/detached.ts";
+import { isReplyError, type Listener, type ListenerEvents } from "../driver.ts";
+import { isConnection, neverKeepAlive } from "./connection.ts";
+
+/**
+ * A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber`
+ * subscribes again. When it is closed, nothing waits for the server to close it too: that would
+ * keep a process alive for 2 s.
+ */
+const OPTIONS = {
+  disconnectTimeout: 0,
+  enableOfflineQueue: true,
+  enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: true,
+  autoResubscribe: false,
+  lazyConnect: false,
+  maxRetriesPerRequest: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  keyPrefix: "",
+  readOnly: false,
+};
+
+/** A duplicate of a connection, for messages. */
+export class IoredisListener implements Listener {
+  readonly #connection: SubscriberLike;
+  readonly #isSharded: boolean;
+
+  constructor(redis: RedisLike, isSharded: boolean, events: ListenerEvents) {
+    // ioredis asks for a delay when the connection is lost; null: it stays closed.
+    const retryStrategy = (times: number): number | null =>
+      events.isWanted() ? Math.min(times * 50, 2_000) : null;
+    const connection = detached(() => redis.duplicate({ ...OPTIONS, retryStrategy }));
+    if (!isConnection(connection))
+      throw new TypeError("duplicate() of the ioredis connection made no connection");
+    neverKeepAlive(connection);
+    this.#connection = connection;
+    this.#isSharded = isSharded;
+    connection.on("error", (error) => {
+      // ioredis 5 tells of a slot that went away only by being confused.
+      if (String(error).includes("Command queue state error")) events.moved();
+      else if (isReplyError(error)) events.refused(error);
+    });
+    connection.on(isSharded ? "smessage" : "message", events.message);
+    connection.on("moved", events.moved);
+    connection.on("ready", events.ready);
+    connection.on("close", events.lost);
+    connection.on("end", events.ended);
+  }
+
+  get isReady(): boolean {
+    return this.#connection.status === "ready";
+  }
+
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    const connection = this.#connection;
+    return this.#isSharded ? connection.ssubscribe(...channels) : connection.subscribe(...channels);
+  }
+
+  unsubscribe(channel: string): void {
+    const connection = this.#connection;
+    (this.#isSharded ? connection.sunsubscribe(channel) : connection.unsubscribe(channel)).catch(() => {});
+  }
+
+  close(): void {
+    this.#connection.disconnect();
+  }
+}

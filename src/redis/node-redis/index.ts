@@ -1,0 +1,40 @@
+import type { Driver, Link } from "../driver.ts";
+import { copyOf, pauseOf } from "./chain.ts";
+import { type Client, isClient, isCluster, isSentinel, nameOf } from "./client.ts";
+import { ClusterLink } from "./cluster-link.ts";
+import { Given } from "./given.ts";
+import { sentinelOrigin } from "./sentinel-origin.ts";
+import { type Origin, ServerLink } from "./server-link.ts";
+
+/** Lock clients on the same object share its link, so that it has no more listeners for each. */
+const links = new WeakMap<object, Link>();
+
+/** node-redis, the package `redis`, 5 and 6: `createClient`, `createCluster` and `createSentinel`. */
+export const nodeRedis: Driver = (given) => {
+  if (typeof given !== "object" || given === null) return null;
+  const known = links.get(given);
+  if (known) return known;
+  const link = linkTo(given);
+  if (link) links.set(given, link);
+  return link;
+};
+
+function linkTo(given: object): Link | null {
+  if (isCluster(given)) return new ClusterLink(given);
+  if (isSentinel(given)) return new ServerLink(sentinelOrigin(given));
+  return isClient(given) ? new ServerLink(serverOrigin(given)) : null;
+}
+
+function serverOrigin(client: Client): Origin {
+  const { options = {} } = client;
+  return {
+    kind: "server",
+    address: "",
+    name: nameOf(options),
+    isTls: options.socket?.tls === true,
+    keyPrefix: client._keyPrefix ?? "",
+    source: () => new Given(client),
+    make: () => copyOf(client),
+    pause: pauseOf(client),
+  };
+}

@@ -1,0 +1,128 @@
+import { HELD_BACK } from "../../defaults.ts";
+import { clocks } from "../../util/clock.ts";
+import { setImmediate } from "../../util/real-timers.ts";
+import type { Call } from "../driver.ts";
+import { type Client, isReply, PLAIN, RAW } from "./client.ts";
+import { Sending } from "./sending.ts";
+
+/**
+ * The scripts of a link that are not answered, in order. Each is handed to a client that is ready,
+ * and waits here until there is one.
+ *
+ * RACE: node-redis writes what it was given before it is ready together with its handshake, and
+ * before that is answered: where AUTH or SELECT is refused, a lock would be taken by another user,
+ * or in another database.
+ *
+ * What node-redis had written when its connection was lost it rejects. That is sent again here, in
+ * its order. What it had not written yet it keeps (version 6), and writes it itself.
+ */
+export class Pipe {
+  readonly #all = new Set<Sending>();
+  readonly #route: (sending: Sending) => Client | null;
+  readonly #replied: (sending: Sending, error: Error) => boolean;
+  #heldUntil = Number.NEGATIVE_INFINITY;
+  #isScheduled = false;
+  /** Called when nothing is left. */
+  onEmpty: () => void = () => {};
+
+  /**
+   * `route`: the client that may have it now. `replied`: Redis replied an error; true: it waits for
+   * another client, false: that is its answer.
+   */
+  constructor(
+    route: (sending: Sending) => Client | null,
+    replied: (sending: Sending, error: Error) => boolean = () => false,
+  ) {
+    this.#route = route;
+    this.#replied = replied;
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0;
+  }
+
+  /** Does anything wait for a client? */
+  get isWaiting(): boolean {
+    for (const { on, call } of this.#all) if (on === null && !call.isOver) return true;
+    return false;
+  }
+
+  get heldUntil(): number {
+    return this.#heldUntil;
+  }
+
+  /** node-redis writes in the next turn of the event loop. */
+  get holdsBack(): boolean {
+    return this.#isScheduled;
+  }
+
+  send(call: Call): void {
+    const sending = new Sending(call);
+    this.#all.add(sending);
+    this.#write(sending);
+  }
+
+  /** A client is ready: what waits for it is written. */
+  pump(): void {
+    for (const sending of this.#all) {
+      if (sending.on !== null) continue;
+      if (sending.call.isOver) this.#drop(sending);
+      else this.#write(sending);
+    }
+  }
+
+  /** No client comes any more, or none is to be waited for. */
+  fail(error: Error): void {
+    for (const sending of [...this.#all]) this.#refuse(sending, error);
+  }
+
+  #write(sending: Sending): void {
+    const client = this.#route(sending);
+    sending.call.isWritten = client !== null;
+    sending.on = client;
+    if (!client) return;
+    // RACE: the flag that ASKING sets is of the next command only, so nothing may come between.
+    if (sending.asked) client.sendCommand(["ASKING"], PLAIN).catch(() => {});
+    sending.asked = "";
+    client.sendCommand(sending.words, sending.call.script.isForeign ? PLAIN : RAW).then(
+      (reply) => {
+        if (this.#drop(sending)) sending.call.owner.replied(sending.call, reply);
+      },
+      (error) => this.#rejected(sending, client, error),
+    );
+    if (!this.#isScheduled) this.#written();
+  }
+
+  /** Tells when node-redis has written: its own immediate was there before this one. */
+  #written(): void {
+    this.#isScheduled = true;
+    const since = clocks.mono.now();
+    setImmediate(() => {
+      this.#isScheduled = false;
+      const now = clocks.mono.now();
+      if (now - since > HELD_BACK) this.#heldUntil = now;
+    });
+  }
+
+  #rejected(sending: Sending, client: Client, error: unknown): void {
+    if (!this.#all.has(sending)) return;
+    // While the client is ready, it is the library that would not have it: its queue is full.
+    const isAgain = isReply(error) ? this.#replied(sending, error) : !client.isReady;
+    if (!isAgain) this.#refuse(sending, error);
+    else if (sending.call.isOver) this.#drop(sending);
+    else {
+      sending.on = null;
+      sending.call.isWritten = false;
+    }
+  }
+
+  #refuse(sending: Sending, error: unknown): void {
+    if (this.#drop(sending)) sending.call.owner.refused(sending.call, error);
+  }
+
+  #drop(sending: Sending): boolean {
+    if (!this.#all.delete(sending)) return false;
+    if (this.#all.size === 0) this.onEmpty();
+    return true;
+  }
+}

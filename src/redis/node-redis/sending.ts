@@ -1,0 +1,23 @@
+import type { Call } from "../driver.ts";
+import { type Client, toWord, type Word } from "./client.ts";
+
+/** A command on its way, which finds a client, perhaps one after another. */
+export class Sending {
+  readonly call: Call;
+  /** The client that has it; null: it waits for one. */
+  on: Client | null = null;
+  /** How often Redis has sent it elsewhere, or told it to come later. */
+  redirects = 0;
+  /** The address of the node that it goes to next, after ASKING, whatever the map of slots says. */
+  asked = "";
+
+  constructor(call: Call) {
+    this.call = call;
+  }
+
+  get words(): Word[] {
+    const { name, script, keys, argv } = this.call;
+    const text = name === "evalsha" ? script.sha : script.lua;
+    return [name, text, String(keys.full.length), ...keys.full, ...argv.map(toWord)];
+  }
+}

@@ -1,0 +1,241 @@
+import type { RedisArgument } from "../../api/redis.ts";
+import { clocks } from "../../util/clock.ts";
+import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
+import { Chain } from "./chain.ts";
+import { type Client, isReply, RAW, toWord } from "./client.ts";
+import { NodeListener } from "./listener.ts";
+import { Pipe } from "./pipe.ts";
+import type { Source } from "./source.ts";
+
+/** Where a link leads, and how clients of our own get there. */
+export interface Origin {
+  readonly kind: "server" | "sentinel";
+  /** Of a node of a Cluster; else "". */
+  readonly address: string;
+  readonly name: string;
+  readonly isTls: boolean;
+  readonly keyPrefix: string;
+  /** What the link of the caller's object uses. */
+  source(): Source;
+  make(): Client | Promise<Client>;
+  pause(tries: number, error: unknown): number | null;
+}
+
+/** Redis sends a command elsewhere at most so many times, as a Cluster does. */
+export const REDIRECTS = 16;
+
+/** A link to one server at a time: the caller's client, or clients of our own. */
+export class ServerLink implements Link {
+  readonly library = "node-redis";
+  readonly nodes = null;
+  readonly isOwn: boolean;
+  lastError: unknown = null;
+  readonly #origin: Origin;
+  readonly #source: Source;
+  readonly #isLasting: boolean;
+  readonly #pipe: Pipe;
+  readonly #listeners = new Set<LinkEvents>();
+  readonly #waiting = new Set<{ resolve(client: Client): void; reject(error: Error): void }>();
+  #isOpen = false;
+  #isClosed = false;
+  #wasReady = false;
+  #readyUntil = Number.NEGATIVE_INFINITY;
+
+  /** `own`: opened here, and "once": never again. */
+  constructor(origin: Origin, own: "own" | "once" | null = null) {
+    this.#origin = origin;
+    this.#isLasting = own !== null;
+    if (own === null) this.#source = origin.source();
+    else
+      this.#source = new Chain(
+        () => origin.make(),
+        own === "own" ? (tries, error) => origin.pause(tries, error) : () => null,
+      );
+    // Also that of a Sentinel object has connections that nobody else uses.
+    this.isOwn = own !== "once" && this.#source instanceof Chain;
+    this.#pipe = new Pipe(
+      () => this.#source.client,
+      (sending, error) => this.#isElsewhere(error) && ++sending.redirects <= REDIRECTS,
+    );
+    this.#pipe.onEmpty = () => this.#rest();
+    if (this.#isLasting) this.#open();
+  }
+
+  get kind(): "server" | "sentinel" {
+    return this.#origin.kind;
+  }
+
+  get address(): string {
+    return this.#origin.address;
+  }
+
+  get name(): string {
+    return this.#origin.name;
+  }
+
+  get isTls(): boolean {
+    return this.#origin.isTls;
+  }
+
+  get keyPrefix(): string {
+    return this.#origin.keyPrefix;
+  }
+
+  /** WAIT proves something of its own connection only, and Sentinel may name another master between. */
+  get opensOnce(): boolean {
+    return this.kind === "server";
+  }
+
+  /** While it is ready. */
+  get client(): Client | null {
+    return this.#source.client;
+  }
+
+  get state(): "ready" | "away" | "ended" {
+    return this.#isClosed ? "ended" : this.#source.state;
+  }
+
+  get status(): string {
+    return this.#isClosed ? "end" : this.#source.status;
+  }
+
+  get readyUntil(): number {
+    return this.state === "ready" ? clocks.mono.now() : this.#readyUntil;
+  }
+
+  get heldUntil(): number {
+    return this.#pipe.heldUntil;
+  }
+
+  get holdsBack(): boolean {
+    return this.#pipe.holdsBack;
+  }
+
+  on(events: LinkEvents): () => void {
+    this.#listeners.add(events);
+    this.#open();
+    return () => {
+      if (this.#listeners.delete(events)) this.#rest();
+    };
+  }
+
+  send(call: Call): void {
+    this.#open();
+    call.isWritten = false;
+    const refusal = this.#refusal;
+    if (refusal) call.owner.refused(call, refusal);
+    else this.#pipe.send(call);
+  }
+
+  async command(words: readonly RedisArgument[]): Promise<unknown> {
+    const client = this.#source.client ?? (await this.#client());
+    try {
+      return await client.sendCommand(words.map(toWord), RAW);
+    } catch (error) {
+      isReply(error);
+      throw error;
+    }
+  }
+
+  listen(isSharded: boolean, events: ListenerEvents): Listener {
+    return new NodeListener(() => this.#origin.make(), isSharded, events);
+  }
+
+  open(): Link {
+    return new ServerLink(this.#origin, "own");
+  }
+
+  openOnce(): Link {
+    return new ServerLink(this.#origin, "once");
+  }
+
+  /** node-redis writes when it does, and cannot be hurried. */
+  flush(): void {}
+
+  replace(): boolean {
+    return this.#source.replace(new Error("Redis was silent for too long, so the connection is replaced"));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#source.close();
+    this.#fail(new Error("The client is closed"));
+  }
+
+  get #refusal(): Error | null {
+    return this.#isClosed ? new Error("The client is closed") : this.#source.refusal;
+  }
+
+  #client(): Promise<Client> {
+    this.#open();
+    return new Promise((resolve, reject) => {
+      const refusal = this.#refusal;
+      if (refusal) reject(refusal);
+      else this.#waiting.add({ resolve, reject });
+    });
+  }
+
+  #open(): void {
+    if (this.#isOpen || this.#isClosed) return;
+    this.#isOpen = true;
+    this.#wasReady = this.#source.state === "ready";
+    this.#source.open({
+      ready: () => this.#ready(),
+      lost: (error) => this.#lost(error),
+      ended: () => this.#ended(),
+    });
+  }
+
+  /** Lets go of the caller's object when nothing is on its way any more, and nobody listens. */
+  #rest(): void {
+    if (this.#isLasting || !this.#isOpen || this.#listeners.size > 0) return;
+    if (!this.#pipe.isEmpty || this.#waiting.size > 0) return;
+    this.#isOpen = false;
+    this.#source.close();
+  }
+
+  #ready(): void {
+    this.#wasReady = true;
+    this.lastError = null;
+    const { client } = this.#source;
+    this.#pipe.pump();
+    for (const { resolve } of [...this.#waiting]) if (client) resolve(client);
+    this.#waiting.clear();
+    for (const events of [...this.#listeners]) events.ready();
+  }
+
+  #lost(error: unknown): void {
+    if (this.#wasReady) this.#readyUntil = clocks.mono.now();
+    this.#wasReady = false;
+    if (error !== null) this.lastError = error;
+    for (const events of [...this.#listeners]) events.lost(null);
+    // What was on its way fails where the caller's options let nothing wait.
+    const refusal = this.#refusal;
+    if (refusal) this.#fail(refusal);
+  }
+
+  #ended(): void {
+    const { lastError } = this;
+    this.#fail(lastError instanceof Error ? lastError : new Error("The client is closed"));
+    // An object of the caller's that is opened once more is connected to at its next use.
+    if (this.#isLasting) this.#isClosed = true;
+    else if (this.#source instanceof Chain) this.#isOpen = false;
+    for (const events of [...this.#listeners]) events.ended();
+  }
+
+  #fail(error: Error): void {
+    this.#pipe.fail(error);
+    for (const { reject } of [...this.#waiting]) reject(error);
+    this.#waiting.clear();
+  }
+
+  /**
+   * RACE: Sentinel has made a replica of the master that we are connected to, and is about to say
+   * so. Until it does, another connection may lead there too.
+   */
+  #isElsewhere(error: Error): boolean {
+    if (this.kind !== "sentinel" || !error.message.startsWith("READONLY")) return false;
+    this.#source.replace(error);
+    return true;
+  }
+}

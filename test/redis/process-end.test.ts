@@ -1,0 +1,52 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { compiled } from "../support/compiled.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+
+// A process whose locks are carried by node-redis ends when its own work does, and says what it
+// could not write.
+
+const own = new OwnServer();
+const run = promisify(execFile);
+
+const PROGRAM = compiled(`
+  import * as redis5 from "redis5";
+  import * as redis6 from "redis";
+  import { createLockClient } from "./src/index.ts";
+  const [, , version, url, name, ending] = process.argv;
+  const client = (version === "5" ? redis5 : redis6).createClient({ url });
+  client.on("error", () => {});
+  await client.connect();
+  const locks = createLockClient(client, { connection: ending === "own" ? "own" : "shared" });
+  const lease = await locks.lock(name).lock();
+  // A call that waits opens the connection for messages.
+  await locks.lock(name).lock({ wait: 20 }).catch(() => {});
+  if (ending === "exit") {
+    lease.unlock();
+    process.exit();
+  }
+  await lease.unlock();
+  if (ending === "close") await locks.close();
+  await client.close();
+  console.log("over");
+`);
+
+describe.each(["6", "5"])("node-redis %s", (version) => {
+  it.each(["shared", "own", "close"])("the process ends with its client (%s)", async (ending) => {
+    const { stdout } = await run(process.execPath, [PROGRAM, version, own.url, freshName(), ending], {
+      timeout: 30_000,
+    });
+    expect(stdout).toBe("over\n");
+  });
+
+  it("process.exit() right after an unlock: the lock stays until its lease ends, and stderr says so", async () => {
+    const name = freshName();
+    const { stderr } = await run(process.execPath, [PROGRAM, version, own.url, name, "exit"]);
+    expect(stderr).toMatch(
+      /^\[holdfast\] The process ended before Redis at 127\.0\.0\.1:\d+ took all commands/,
+    );
+    expect(await own.admin.exists(`holdfast:{${name}}`)).toBe(1);
+  });
+});

@@ -1,0 +1,9 @@
+import type { Link } from "../../src/redis/driver.ts";
+import { linkTo } from "../../src/redis/drivers.ts";
+
+/** A link on a connection, as a client makes it. */
+export function linkOf(connection: unknown): Link {
+  const link = linkTo(connection);
+  if (!link) throw new Error("No driver knows this connection");
+  return link;
+}

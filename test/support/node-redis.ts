@@ -1,0 +1,27 @@
+import { createClient as createClient6 } from "redis";
+import { createClient as createClient5 } from "redis5";
+
+/** A client of node-redis 6; the methods that tests use are the same in 5. */
+export type NodeRedisClient = ReturnType<typeof createClient6>;
+
+export interface NodeRedisOptions {
+  url?: string;
+  host?: string;
+  port?: number;
+  username?: string;
+  password?: string;
+  database?: number;
+  keyPrefix?: string;
+  disableOfflineQueue?: boolean;
+}
+
+/** A client that connects, now and after every loss, and whose losses are what tests are about. */
+export function openNodeRedis(version: 5 | 6, options: NodeRedisOptions): NodeRedisClient {
+  const { host, port, ...others } = options;
+  const where = others.url === undefined ? { host: host ?? "127.0.0.1", port: port ?? 6379 } : {};
+  const make = (version === 5 ? createClient5 : createClient6) as typeof createClient6;
+  const client = make({ ...others, socket: { ...where, reconnectStrategy: () => 20 } }) as NodeRedisClient;
+  client.on("error", () => {});
+  client.connect().catch(() => {});
+  return client;
+}
