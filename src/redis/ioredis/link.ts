@@ -165,7 +165,6 @@ class IoredisLink extends IoredisPlace implements Link {
 
   #sendPlain(call: Call): void {
     const { owner, script, name, keys, argv } = call;
-    const refuse = (error: unknown): void => owner.refused(call, readable(error));
     const text = name === "eval" ? script.lua : script.sha;
     const words = [keys.names.length, ...keys.names, ...argv] as const;
     try {
@@ -173,9 +172,12 @@ class IoredisLink extends IoredisPlace implements Link {
         ? this.redis[name](text, ...words)
         : this.redis.callBuffer(name, text, ...words);
       // What is no promise is no answer either: this throws.
-      reply.then((answer) => this.#writes.replied(call, answer), refuse);
+      reply.then(
+        (answer) => this.#writes.replied(call, answer),
+        (error: unknown) => owner.refused(call, readable(error)),
+      );
     } catch (error) {
-      if (!isReplyError(error)) refuse(error);
+      if (!isReplyError(error)) owner.refused(call, readable(error));
     }
   }
 
