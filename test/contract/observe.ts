@@ -10,6 +10,7 @@ import {
   type LossReason,
 } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
 
@@ -39,20 +40,22 @@ export function recordOf(locks: LockClient, names: readonly string[]): Told {
   return told;
 }
 
-/** Counts what one party sends: the commands on its connection, and the connections it opens beside it. */
+/** Counts what one party's clients send: commands on its connection, and connections beside it. */
 export function watchTraffic({ redis }: Party): { readonly commands: number; readonly connections: number } {
-  const send = vi.spyOn(redis, "sendCommand");
-  const duplicate = vi.spyOn(redis, "duplicate");
+  const link = linkOf(redis);
+  const commands = [vi.spyOn(link, "send"), vi.spyOn(link, "command")];
+  const connections = [vi.spyOn(link, "listen"), vi.spyOn(link, "open"), vi.spyOn(link, "openOnce")];
   onTestFinished(() => {
-    send.mockRestore();
-    duplicate.mockRestore();
+    for (const spy of [...commands, ...connections]) spy.mockRestore();
   });
+  const count = (spies: readonly { mock: { calls: unknown[] } }[]): number =>
+    spies.reduce((sum, { mock }) => sum + mock.calls.length, 0);
   return {
     get commands() {
-      return send.mock.calls.length;
+      return count(commands);
     },
     get connections() {
-      return duplicate.mock.calls.length;
+      return count(connections);
     },
   };
 }

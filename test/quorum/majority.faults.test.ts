@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { LockUnavailableError } from "../../src/index.ts";
 import { failure, lossOf } from "../contract/observe.ts";
+import { linkOf } from "../support/link.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
 import { timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
@@ -46,7 +47,7 @@ describe.each([3, 5])("%i masters", (count) => {
       stage.server(node).suspend();
       const connection = first.nodes[node - 1];
       if (!connection) throw new Error("no such node");
-      return vi.spyOn(connection, "sendCommand");
+      return vi.spyOn(linkOf(connection), "send");
     });
     const lease = await mine.lock();
     const [, extended] = await timedAwake(lease.extend(40_000));

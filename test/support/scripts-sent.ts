@@ -1,38 +1,57 @@
 import { onTestFinished, vi } from "vitest";
+import type { Call } from "../../src/redis/driver.ts";
+import { linkOf } from "./link.ts";
 
-/**
- * A script on its way: a command as ioredis has it. `args`: hash or text, the number of keys, keys
- * and arguments.
- */
+/** A script on its way. `args`: hash or text, the number of keys, keys and arguments. */
 export interface SentScript {
   readonly name: string;
   readonly args: readonly unknown[];
-  /** Is told the reply, when ioredis has read it. */
+  /** Is told the reply, when the driver has read it. */
   resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
-interface Sender {
-  sendCommand(command: never, ...rest: never[]): unknown;
+const scripts = new WeakMap<Call, SentScript>();
+
+/** The same of a call that is sent a second time, as text. */
+function scriptOf(call: Call): SentScript {
+  const known = scripts.get(call);
+  if (known) return known;
+  const { owner } = call;
+  const script: SentScript = {
+    get name() {
+      return call.name;
+    },
+    get args() {
+      const { full } = call.keys;
+      return [call.script[call.name === "eval" ? "lua" : "sha"], `${full.length}`, ...full, ...call.argv];
+    },
+    resolve: (reply) => owner.replied(call, reply),
+    reject: (error) => owner.refused(call, error),
+  };
+  const between: Call["owner"] = {
+    unanswered: owner.unanswered,
+    replied: (_, reply) => script.resolve(reply),
+    refused: (_, error) => owner.refused(call, error),
+  };
+  scripts.set(call, script);
+  Object.assign(call, { owner: between });
+  return script;
 }
 
 /**
- * Until the test ends, what a connection is given to send as a script goes through `see`, which
- * calls `send` for it. A test that runs beside others says by `onFinished` which one it is.
+ * Until the test ends, what lock clients on this connection send as a script goes through `see`,
+ * which calls `send` for it. A test that runs beside others says by `onFinished` which one it is.
  */
 export function onScript(
-  redis: Sender,
+  connection: object,
   see: (script: SentScript, send: () => void) => void,
   onFinished: (restore: () => void) => void = onTestFinished,
 ): () => void {
-  const send = redis.sendCommand.bind(redis) as (...args: unknown[]) => unknown;
-  const spy = vi.spyOn(redis as { sendCommand(...args: unknown[]): unknown }, "sendCommand");
-  spy.mockImplementation((...args) => {
-    const script = args[0] as SentScript;
-    if (!/^eval/.test(script.name)) return send(...args);
-    see(script, () => void send(...args));
-    return undefined;
-  });
+  const link = linkOf(connection);
+  const send = link.send.bind(link);
+  const spy = vi.spyOn(link, "send");
+  spy.mockImplementation((call) => see(scriptOf(call), () => send(call)));
   const restore = (): void => void spy.mockRestore();
   onFinished(restore);
   return restore;

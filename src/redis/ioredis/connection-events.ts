@@ -3,8 +3,6 @@ import { clocks } from "../../util/clock.ts";
 import type { LinkEvents } from "../driver.ts";
 import { isCluster } from "./connection.ts";
 
-const known = new WeakMap<RedisLike | ClusterLike, ConnectionEvents>();
-
 /**
  * The listeners on a connection: one for each event, however many lock clients share it. Node warns
  * of a leak when there are more than ten, and that limit belongs to whose connection it is. They go
@@ -15,14 +13,28 @@ export class ConnectionEvents {
   /** It was closed for good, and not opened again. A Cluster that has ended says "close". */
   isOver = false;
   readonly #watchers = new Set<LinkEvents>();
-  #isReady: boolean;
+  #isReady = false;
   #isRefused = false;
   #readyUntil = Number.NEGATIVE_INFINITY;
   readonly #connection: RedisLike | ClusterLike;
 
-  private constructor(connection: RedisLike | ClusterLike) {
+  constructor(connection: RedisLike | ClusterLike) {
     this.#connection = connection;
+  }
+
+  /** Tells a watcher from now on. */
+  add(watcher: LinkEvents): void {
+    if (this.#watchers.size === 0) this.#listen();
+    this.#watchers.add(watcher);
+  }
+
+  #listen(): void {
+    const connection = this.#connection;
+    this.lastError = null;
+    this.isOver = false;
+    this.#isRefused = false;
     this.#isReady = connection.status === "ready";
+    this.#readyUntil = Number.NEGATIVE_INFINITY;
     connection.on("close", this.#closed);
     connection.on("ready", this.#ready);
     connection.on("end", this.#ended);
@@ -34,18 +46,9 @@ export class ConnectionEvents {
     for (const node of connection.nodes()) node.on("close", this.#closed);
   }
 
-  /** Tells a watcher of a connection from now on. */
-  static of(connection: RedisLike | ClusterLike, watcher: LinkEvents): ConnectionEvents {
-    const events = known.get(connection) ?? new ConnectionEvents(connection);
-    known.set(connection, events);
-    events.#watchers.add(watcher);
-    return events;
-  }
-
   /** Tells the watcher no more. */
   remove(watcher: LinkEvents): void {
     if (!this.#watchers.delete(watcher) || this.#watchers.size > 0) return;
-    known.delete(this.#connection);
     this.#connection.off("close", this.#closed);
     this.#connection.off("ready", this.#ready);
     this.#connection.off("end", this.#ended);

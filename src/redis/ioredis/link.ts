@@ -1,8 +1,8 @@
 import type { ClusterLike, RedisArgument, RedisLike } from "../../api/redis.ts";
-import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import {
   type Call,
+  type Driver,
   isReplyError,
   type Link,
   type LinkEvents,
@@ -20,9 +20,16 @@ import { IoredisListener } from "./listener.ts";
 import { nameOf } from "./name.ts";
 import { corked, heldUntil, Writes, writeNow } from "./writes.ts";
 
-/** A link on an ioredis connection, of whatever copy and version; null: it is none. */
-export const ioredis = (given: unknown): Link | null =>
-  isConnection(given) ? new IoredisLink(given, false) : null;
+/** Lock clients on the same connection share its link: then it has no more listeners for each. */
+const links = new WeakMap<object, Link>();
+
+/** ioredis, of whatever copy and version. */
+export const ioredis: Driver = (given) => {
+  if (!isConnection(given)) return null;
+  const link = links.get(given) ?? new IoredisLink(given, false);
+  links.set(given, link);
+  return link;
+};
 
 /**
  * A command that is sent again on another connection would make WAIT lie: whatever is not answered
@@ -92,13 +99,14 @@ class IoredisLink extends IoredisPlace implements Link {
   readonly opensOnce = true;
   readonly isOwn: boolean;
   readonly #writes = new Writes();
-  #events: ConnectionEvents | undefined;
+  readonly #events: ConnectionEvents;
   /** Null: `callBuffer` carries the scripts. */
   #Command: CommandClass | null = null;
 
   constructor(redis: RedisLike | ClusterLike, isOwn: boolean) {
     super(redis, "", redis.options.keyPrefix ?? "");
     this.isOwn = isOwn;
+    this.#events = new ConnectionEvents(redis);
     if (isCluster(redis)) {
       this.kind = "cluster";
       this.nodes = new ClusterNodes(redis);
@@ -108,16 +116,15 @@ class IoredisLink extends IoredisPlace implements Link {
   get state(): Link["state"] {
     const { status } = this.redis;
     if (status === "ready") return "ready";
-    return status === "end" || this.#events?.isOver ? "ended" : "away";
+    return status === "end" || this.#events.isOver ? "ended" : "away";
   }
 
   override get lastError(): unknown {
-    return readable(this.#events?.lastError ?? null);
+    return readable(this.#events.lastError);
   }
 
   get readyUntil(): number {
-    if (this.state === "ready") return clocks.mono.now();
-    return this.#events?.readyUntil ?? Number.NEGATIVE_INFINITY;
+    return this.#events.readyUntil;
   }
 
   get heldUntil(): number {
@@ -126,9 +133,8 @@ class IoredisLink extends IoredisPlace implements Link {
 
   on(watcher: LinkEvents): () => void {
     this.#Command = commandClassOf(this.redis);
-    const events = ConnectionEvents.of(this.redis, watcher);
-    this.#events = events;
-    return () => events.remove(watcher);
+    this.#events.add(watcher);
+    return () => this.#events.remove(watcher);
   }
 
   /**
@@ -159,7 +165,6 @@ class IoredisLink extends IoredisPlace implements Link {
 
   #sendPlain(call: Call): void {
     const { owner, script, name, keys, argv } = call;
-    const refuse = (error: unknown): void => owner.refused(call, readable(error));
     const text = name === "eval" ? script.lua : script.sha;
     const words = [keys.names.length, ...keys.names, ...argv] as const;
     try {
@@ -167,9 +172,12 @@ class IoredisLink extends IoredisPlace implements Link {
         ? this.redis[name](text, ...words)
         : this.redis.callBuffer(name, text, ...words);
       // What is no promise is no answer either: this throws.
-      reply.then((answer) => this.#writes.replied(call, answer), refuse);
+      reply.then(
+        (answer) => this.#writes.replied(call, answer),
+        (error: unknown) => owner.refused(call, readable(error)),
+      );
     } catch (error) {
-      if (!isReplyError(error)) refuse(error);
+      if (!isReplyError(error)) owner.refused(call, readable(error));
     }
   }
 
