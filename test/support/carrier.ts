@@ -35,6 +35,10 @@ export function nodeRedisLike(redis: Redis | Cluster, version: 5 | 6): Made {
 
 const carriers = new WeakMap<object, Made>();
 
+/** What carries the locks of a party with this connection, if that is another one. */
+export const carrierOf = (connection: unknown): unknown =>
+  (typeof connection === "object" && connection !== null && carriers.get(connection)) || connection;
+
 /** Resolves when what carries the locks of a party is connected. */
 export async function carried(redis: Redis | Cluster): Promise<void> {
   const made = carriers.get(redis) as (Made & { isReady?: boolean }) | undefined;

@@ -28,7 +28,7 @@ export function openNodeRedis(version: 5 | 6, options: NodeRedisOptions): NodeRe
 
 const made = new Map<number, NodeRedisClient>();
 
-/** Each `createClient` makes a class of all commands anew, which costs some 20 ms; a duplicate has it. */
+/** Each `createClient` makes a class of all commands anew; a duplicate shares it. */
 function first(version: 5 | 6): NodeRedisClient {
   const known = made.get(version);
   if (known) return known;
