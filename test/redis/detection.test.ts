@@ -43,7 +43,9 @@ describe.each([
     expect(linkTo(client)).toBe(linkTo(client));
     const far = createClient({ url: "rediss://user:secret@[::1]:6380/2" });
     expect([linkTo(far)?.name, linkTo(far)?.isTls]).toEqual(["[::1]:6380", true]);
-    expect(linkTo(createClient({ socket: { path: "/run/redis.sock" } }))?.name).toBe("/run/redis.sock");
+    expect(linkTo(createClient({ socket: { path: "/run/redis.sock", tls: false } }))?.name).toBe(
+      "/run/redis.sock",
+    );
   });
 
   it("createCluster is a Cluster, and its message has no password", () => {

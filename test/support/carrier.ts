@@ -3,6 +3,7 @@ import { createCluster as createCluster6, createSentinel as createSentinel6 } fr
 import { createCluster as createCluster5, createSentinel as createSentinel5 } from "redis5";
 import type { NodeRedisLike } from "../../src/index.ts";
 import { openNodeRedis } from "./node-redis.ts";
+import { until } from "./until.ts";
 
 type Made = NodeRedisLike & { destroy(): unknown };
 
@@ -33,11 +34,24 @@ export function nodeRedisLike(redis: Redis | Cluster, version: 5 | 6): Made {
 }
 
 const carriers = new WeakMap<object, Made>();
+
+/** What carries the locks of a party with this connection, if that is another one. */
+export const carrierOf = (connection: unknown): unknown =>
+  (typeof connection === "object" && connection !== null && carriers.get(connection)) || connection;
+
+/** Resolves when what carries the locks of a party is connected. */
+export async function carried(redis: Redis | Cluster): Promise<void> {
+  const made = carriers.get(redis) as (Made & { isReady?: boolean }) | undefined;
+  // A Cluster of version 5 says only that it is open.
+  if (made) await until(() => made.isReady ?? made.isOpen, { what: "the node-redis client to be connected" });
+}
+
 const socket = { reconnectStrategy: () => 20 };
 
 function likeness(redis: Redis | Cluster, version: 5 | 6): Made {
   if (redis.isCluster) {
-    const { startupNodes, options } = redis as Cluster & { startupNodes: { host: string; port: number }[] };
+    const { options } = redis as Cluster;
+    const { startupNodes } = redis as unknown as { startupNodes: { host: string; port: number }[] };
     const { username, password } = options.redisOptions ?? {};
     const create = (version === 5 ? createCluster5 : createCluster6) as typeof createCluster6;
     const cluster = create({

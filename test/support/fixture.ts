@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
-import { carrier } from "./carrier.ts";
+import { carried, carrier } from "./carrier.ts";
 import type { Connection } from "./servers/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
@@ -50,6 +50,7 @@ export class Parties {
     const party = { redis, locks: create(redis, client) };
     this.#all.push(party);
     if (!options.redis?.lazyConnect) await redis.ping();
+    await carried(redis);
     return party;
   }
 
