@@ -39,7 +39,7 @@ const OPTIONS = [
   { file: "src/api/semaphore.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
   { file: "src/api/election.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
   { file: "src/spin.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
-  { file: "src/quorum/options.ts", types: ["QuorumClientOptions"], page: "docs/options.md" },
+  { file: "src/quorum/options.ts", types: ["QuorumClientOptions"], page: "docs/quorum.md" },
   { file: "src/optimistic/options.ts", types: ["OptimisticOptions"], page: "docs/optimistic.md" },
   { file: "src/fencing/options.ts", types: ["FenceOptions"], page: "docs/fencing.md" },
   { file: "src/fencing/fenced-set.ts", types: ["FencedSetOptions"], page: "docs/fencing.md" },
