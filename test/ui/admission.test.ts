@@ -39,22 +39,24 @@ interface Stage {
 const stages = {} as Record<Kind, Stage>;
 const servers: Server[] = [];
 
-/** What stands before each page: an nginx with these lines in its `location`. */
-const PROXIES = {
-  "nginx with `proxy_pass` alone, which speaks HTTP/1.0": "",
-  "nginx with `proxy_pass` and `proxy_http_version 1.1` alone": "proxy_http_version 1.1;",
-  "the same with `proxy_set_header Host $http_host`":
+/** What stands before each page: an nginx with one of these lines in its `location`. */
+const PROXIES: Record<string, readonly string[]> = {
+  "nginx with `proxy_pass` alone, which speaks HTTP/1.0": [""],
+  "nginx with `proxy_pass` and `proxy_http_version 1.1` alone": ["proxy_http_version 1.1;"],
+  "the same with `proxy_set_header Host $http_host`": [
     "proxy_http_version 1.1; proxy_set_header Host $http_host;",
-  "the same with `X-Forwarded-For`, or any other `X-Forwarded-` header":
+  ],
+  "the same with `X-Real-IP`, `Forwarded`, `Via` or an `X-Forwarded-` header": [
+    "proxy_http_version 1.1; proxy_set_header X-Real-IP 127.0.0.1;",
+    "proxy_http_version 1.1; proxy_set_header Forwarded for=127.0.0.1;",
+    "proxy_http_version 1.1; proxy_set_header Via '1.1 x';",
     "proxy_http_version 1.1; proxy_set_header X-Forwarded-Port 443;",
-  "the same with `X-Real-IP`": "proxy_http_version 1.1; proxy_set_header X-Real-IP 127.0.0.1;",
-  "the same with `Forwarded`": "proxy_http_version 1.1; proxy_set_header Forwarded for=127.0.0.1;",
-  "the same with `Via`": "proxy_http_version 1.1; proxy_set_header Via '1.1 x';",
-} as const;
+  ],
+};
 const withoutNginx = await Nginx.missing();
 if (withoutNginx !== null) process.stderr.write(`skipped: the rows with nginx: ${withoutNginx}\n`);
 let nginx: Nginx | undefined;
-/** By row and kind. */
+/** By kind and line. */
 const proxied = new Map<string, number>();
 
 async function listen(handler: RequestListener, kind: Kind): Promise<void> {
@@ -80,11 +82,13 @@ beforeAll(async () => {
   await listen(createLockUI({ locks, redis, actions, authorize: () => true }).node, "authorized");
   await listen(createOwnUI({ locks, redis, actions }, { word: WORD, label: "me" }).node, "own");
   if (withoutNginx !== null) return;
-  const wanted = Object.entries(PROXIES).flatMap(([row, lines]) =>
-    KINDS.map(
-      (kind) => [`${row} ${kind}`, `proxy_pass http://127.0.0.1:${stages[kind].port}; ${lines}`] as const,
-    ),
-  );
+  const wanted = Object.values(PROXIES)
+    .flat()
+    .flatMap((line) =>
+      KINDS.map(
+        (kind) => [`${kind} ${line}`, `proxy_pass http://127.0.0.1:${stages[kind].port}; ${line}`] as const,
+      ),
+    );
   const started = await Nginx.start(wanted.map(([, location]) => location));
   nginx = started.nginx;
   for (const [i, [key]] of wanted.entries()) proxied.set(key, started.ports[i] ?? 0);
@@ -148,13 +152,27 @@ function foreign(
   };
 }
 
-const through = (row: string) => (kind: Kind) => {
-  const port = proxied.get(`${row} ${kind}`);
-  return browse({ to: { port }, host: "locks.example" }, kind);
-};
+type Check = (kind: Kind) => Promise<string>;
+
+const through =
+  (line: string): Check =>
+  (kind) => {
+    const port = proxied.get(`${kind} ${line}`);
+    return browse({ to: { port }, host: "locks.example" }, kind);
+  };
+
+/** What all of these find. */
+const alike =
+  (checks: readonly Check[]): Check =>
+  async (kind) => {
+    const found: string[] = [];
+    for (const check of checks) found.push(await check(kind));
+    expect(new Set(found)).toEqual(new Set(found.slice(0, 1)));
+    return found[0] ?? "";
+  };
 
 /** By the first cell of a row. */
-const CHECKS: Record<string, (kind: Kind) => Promise<string>> = {
+const CHECKS: Record<string, Check> = {
   "a browser of this machine, at `localhost`, `127.0.0.1` or `[::1]`": async (kind) => {
     const seen = new Set<string>();
     for (const name of ["localhost", "127.0.0.1", "[::1]"]) seen.add(await browse(here(kind, name), kind));
@@ -176,43 +194,35 @@ const CHECKS: Record<string, (kind: Kind) => Promise<string>> = {
     return [...seen][0] ?? "";
   },
   "a Unix socket": (kind) => browse({ to: { socketPath: stages[kind].socketPath }, host: "localhost" }, kind),
-  ...Object.fromEntries(Object.keys(PROXIES).map((row) => [row, through(row)])),
+  ...Object.fromEntries(Object.entries(PROXIES).map(([row, lines]) => [row, alike(lines.map(through))])),
   "a forwarded port (`ssh -L`, `kubectl port-forward`, `socat`)": async (kind) => {
     const { port, stop } = await forward(stages[kind].port);
     return browse({ to: { port }, host: `localhost:${port}` }, kind).finally(stop);
   },
   "a foreign name that leads to this machine (DNS rebinding)": (kind) =>
     browse(here(kind, "evil.example"), kind),
-  'another site\'s script: `fetch` with `mode: "no-cors"`': foreign(
-    "/?part=state",
-    { "sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty" },
-    { origin: "" },
-  ),
-  "another site's form": foreign("/?part=act", {
-    "sec-fetch-mode": "navigate",
-    "sec-fetch-dest": "document",
-  }),
-  "another site's frame": foreign(
-    "/",
-    { "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" },
-    { origin: "" },
-  ),
-  "another site's `EventSource`": foreign("/?part=events", {
-    accept: "text/event-stream",
-    "sec-fetch-mode": "cors",
-    "sec-fetch-dest": "empty",
-  }),
-  "another site's `WebSocket`": foreign("/?part=events", {
-    connection: "Upgrade",
-    upgrade: "websocket",
-    "sec-websocket-version": "13",
-    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-  }),
-  "a page at another port of this machine": foreign(
-    "/?part=state",
-    { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" },
-    { origin: "http://localhost:1", site: "same-site" },
-  ),
+  "another site's script, form, frame, `EventSource` or `WebSocket`; a page at another port of this machine":
+    alike([
+      foreign("/?part=state", { "sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty" }, { origin: "" }),
+      foreign("/?part=act", { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }),
+      foreign("/", { "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }, { origin: "" }),
+      foreign("/?part=events", {
+        accept: "text/event-stream",
+        "sec-fetch-mode": "cors",
+        "sec-fetch-dest": "empty",
+      }),
+      foreign("/?part=events", {
+        connection: "Upgrade",
+        upgrade: "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      }),
+      foreign(
+        "/?part=state",
+        { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" },
+        { origin: "http://localhost:1", site: "same-site" },
+      ),
+    ]),
   // A browser keeps the cookie back, as it is one of "SameSite=Strict".
   "a link of another site": foreign(
     "/",

@@ -118,7 +118,7 @@ export const unknownOption = (option: string, known: readonly string[], help: st
 
 export const ESCAPED = flag(
   "e",
-  "the name is given as this program prints it, with escapes such as \\\\ and \\u001b; needed for a name that begins with a dash: \\u002d",
+  "the name is written as it is printed, with escapes such as \\\\ and \\u001b; needed for a name that begins with a dash: \\u002d",
 );
 
 /**

@@ -17,7 +17,7 @@ const FLAGS = {
   label: text(
     null,
     "<text>",
-    "name shown to the holder as the one that force-released the lock. Default: user@host",
+    "shown to the holder as the one that force-released its lock. Default: user@host",
   ),
   kind: LISTING.kind,
   escaped: ESCAPED,
@@ -96,7 +96,7 @@ export const BREAK = command(
       ["holdfast break order:42 --token 1795372576565599 --yes", "only that holder, without a prompt"],
     ],
     notes: [
-      "The holder is notified at once if it is subscribed, otherwise at its next renewal. Until then it continues to work: only fencing tokens keep out what it still writes. A holder that came after the one shown keeps the lock. Exit code 75: nothing was done, because another holder has the lock.",
+      "The holder is notified at once if it is subscribed, otherwise at its next renewal. Until then it works on: only fencing tokens keep out what it writes. Exit code 75: nothing was done, because a holder that came later has the lock.",
     ],
     flags: FLAGS,
   },

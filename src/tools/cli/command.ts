@@ -6,13 +6,13 @@ export const COMMON = {
   redis: text(
     "r",
     "<url>",
-    "address of Redis: redis://host:port/db, rediss:// for TLS; several for a Cluster or for sentinels, separated by commas. Default: HOLDFAST_REDIS, REDIS_URL, or redis://127.0.0.1:6379",
+    "redis://host:port/db, rediss:// for TLS; several for a Cluster or sentinels, separated by commas. Default: HOLDFAST_REDIS, REDIS_URL, or redis://127.0.0.1:6379",
   ),
   cluster: flag(null, "the address is that of a Redis Cluster (HOLDFAST_CLUSTER=1)"),
   sentinel: text(
     null,
     "<name>",
-    "the addresses are those of sentinels; use the primary with this name (HOLDFAST_SENTINEL)",
+    "the addresses are those of sentinels; the primary has this name (HOLDFAST_SENTINEL)",
   ),
   prefix: text("p", "<text>", "prefix of all keys, like ioredis's keyPrefix (HOLDFAST_PREFIX)"),
   quiet: flag("q", "print nothing but failures on stderr"),

@@ -16,7 +16,7 @@ export const LISTING = {
     "name",
   ),
   kind: choice(
-    "only this kind; redisson is listed only on request, because that checks every hash of the database",
+    "only this kind; redisson only on request, because that checks every hash of the database",
     "lock",
     "readWrite",
     "semaphore",

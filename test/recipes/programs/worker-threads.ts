@@ -3,10 +3,8 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { createLockClient } from "holdfast";
 import { connect, prove, sleep } from "./support.ts";
 
-// #region thread
 const redis = connect(); // a connection and a client for each thread
 const locks = createLockClient(redis);
-// #endregion
 
 const inside = new Int32Array(isMainThread ? new SharedArrayBuffer(8) : (workerData as SharedArrayBuffer));
 

@@ -7,8 +7,8 @@ const PAGE = "docs/command-line.md";
 
 /**
  * A block of the page that shows what the program prints: ```text help=run, ```text help for the
- * program itself, and ```text help=common for the flags of every command, which the blocks of the
- * commands leave out.
+ * program itself, and ```text help=common for the flags of every command. The block of a command
+ * leaves these out, and names the flags that another command before it explains.
  */
 const HELP = /\bhelp(?:=(\w+))?$/;
 
@@ -18,8 +18,17 @@ const COMMON = "common";
 function helpOf(name: string | undefined): string | undefined {
   if (name === undefined) return programHelp(COMMANDS);
   if (name === COMMON) return commonHelp();
-  const found = COMMANDS.find((command) => command.name === name);
-  return found && commandHelp(found).replace(`\n\n${commonHelp()}`, "");
+  const at = COMMANDS.findIndex((command) => command.name === name);
+  const found = COMMANDS[at];
+  if (found === undefined) return undefined;
+  const earlier = COMMANDS.slice(0, at).flatMap(({ flags }) => Object.values(flags));
+  const own = Object.entries(found.flags).filter(([, flag]) => !earlier.includes(flag));
+  const again = Object.keys(found.flags).filter((flag) => !own.some(([name]) => name === flag));
+  const others = again.map((flag) => `--${flag}`).join(", ");
+  return commandHelp({ ...found, flags: Object.fromEntries(own) }).replace(
+    `\n\n${commonHelp()}`,
+    others === "" ? "" : `\n\nAs above: ${others}`,
+  );
 }
 
 /** The page shows the help of every command as the program prints it, and every exit code. */

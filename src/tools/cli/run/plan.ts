@@ -15,7 +15,7 @@ export const RUNNING = {
   signal: signalName("s", "first signal for a command that must stop. Default: TERM"),
   "kill-after": duration(
     "k",
-    "time from that signal to SIGKILL. If Redis is away, the signal is sent this long before the lease ends. Default: 5s, at most a third of the lease. No SIGKILL follows a signal that holdfast itself receives and forwards",
+    "time from that signal to SIGKILL; if Redis is away, the signal is sent this long before the lease ends. Default: 5s, at most a third of the lease. No SIGKILL follows a signal that holdfast forwards",
   ),
   "on-loss": choice(
     "when the lock is lost: stop the command, or only report it. Default: kill",
@@ -26,7 +26,7 @@ export const RUNNING = {
   label: text(null, "<text>", "shown to waiters, with host and process. Default: the command's name"),
   "redis-wait": duration(
     null,
-    "how long to retry while Redis cannot be reached, such as during a restart. Default: 0; for run, the value of --wait",
+    "how long to retry while Redis cannot be reached. Default: 0; for run, the value of --wait",
   ),
 };
 
@@ -35,19 +35,13 @@ export const RUN = {
   "no-wait": flag("n", "same as --wait 0"),
   ...RUNNING,
   "max-hold": duration(null, "stop the command after this time, like timeout(1); exit code 124"),
-  every: duration(
-    null,
-    "at most one run per interval on all machines together; exit code 0 if another machine ran it",
-  ),
-  aligned: flag(
-    null,
-    "with --every: intervals are slots of the server's clock, so 1h is once per clock hour",
-  ),
+  every: duration(null, "at most one run per interval on all machines; exit code 0 if another one ran it"),
+  aligned: flag(null, "with --every: slots of the server's clock, so 1h is once per clock hour"),
   slots: count(null, "a semaphore: at most n commands at a time", 1, 1_000_000),
   shared: flag(null, "a read lock: any number at a time, but none together with --exclusive"),
   exclusive: flag(
     "x",
-    "the write lock of the same read-write lock. Without --shared and -x: a plain lock, which is independent of them",
+    "the write lock of the same read-write lock; a lock without --shared and -x is independent of it",
   ),
   fair: flag(null, "first come, first served across all machines"),
   "conflict-exit-code": count("E", "exit code when another process holds the lock. Default: 75", 0, 255),

@@ -258,7 +258,7 @@ export const RUN_COMMAND = command(
       ["holdfast run --slots 4 encode -- ffmpeg …", "at most four at a time"],
     ],
     notes: [
-      "Exit code: that of the command, or 128 + n if signal n ended it. 64: bad command line. 69: Redis does not answer, or refuses. 75 (-E): the lock was not free in time. 79: the lock was lost while the command ran. 124: --max-hold was reached. 126: the command cannot be run. 127: the command does not exist.",
+      "Exit code: that of the command, or 128 + n if signal n ended it. 64: bad command line. 69: Redis does not answer, or refuses. 75 (-E): the lock was not free in time. 79: the lock was lost. 124: --max-hold was reached. 126, 127: the command cannot be run, does not exist.",
       "Environment of the command: HOLDFAST_LOCK (the name; several one per line), HOLDFAST_TOKEN (the fencing token of each; not with --slots), HOLDFAST_LEASE_MS, and HOLDFAST_HOLD, by which a nested run of the same name can borrow the lock.",
     ],
     flags: RUN,
