@@ -95,10 +95,11 @@ export const plants = {
   "a revived hold"() {
     const { owned } = Hold.prototype;
     Hold.prototype.owned = function (grant, sent, ...rest) {
-      owned.call(this, grant, sent, ...rest);
-      if (sent) return;
+      const read = owned.call(this, grant, sent, ...rest);
+      if (sent) return read;
       this.endMono = performance.now() + grant.ttl;
       this.endWall = Date.now() + grant.ttl;
+      return read;
     };
   },
 
