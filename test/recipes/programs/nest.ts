@@ -34,11 +34,7 @@ export class LocksModule implements OnApplicationShutdown {
 // #region decorator
 /**
  * The method runs under a lock, whose name is made of its arguments. Its class has the lock client
- * as `locks`.
- *
- * No other decorator may wrap the method from outside: a `@Transactional()` above this one would
- * commit after the lock is released, and the next holder would read what was there before. Calls
- * reject then.
+ * as `locks`. Calls reject if another decorator wraps the method from outside.
  */
 export function Locked<A extends unknown[]>(name: (...args: A) => string, options: LockOptions = {}) {
   return <R>(
