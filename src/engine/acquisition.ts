@@ -20,7 +20,7 @@ import { Line } from "./line.ts";
 import type { LockChannel, Seen } from "./lock-channel.ts";
 import { type AttemptOptions, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isFor, runFrom } from "./policies/pooled.ts";
-import type { Place, RecheckGroup } from "./recheck-group.ts";
+import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
@@ -44,7 +44,7 @@ import { WakeFilter } from "./wake-filter.ts";
  * last caller leaves, parked goes to idle; asking waits for its answer and gives back what it
  * brings.
  */
-export class Acquisition implements Expecting, Place {
+export class Acquisition implements Expecting {
   readonly line: Line;
   state: State = "idle";
   /** The hold that asks, waits, or owns the lock. */
@@ -54,9 +54,6 @@ export class Acquisition implements Expecting, Place {
   /** Its place among the timers of the client. Only they write these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  /** Its neighbours among the places of the client. Only those write these. */
-  before: Place | null = null;
-  behind: Place | null = null;
   readonly #lock: AcquisitionHome;
   readonly #wakes: WakeFilter | null;
   /** The command that is under way, and whose answer is awaited. */
@@ -348,8 +345,8 @@ export class Acquisition implements Expecting, Place {
     this.#command = null;
     this.#tries = 0;
     this.#wakes?.owned();
-    const read = hold.owned(grant, sent, flag);
-    this.#lock.won(this, hold, grant, sent !== null, read);
+    hold.owned(grant, sent, flag);
+    this.#lock.won(this, hold, grant, sent !== null);
   }
 
   // ---- messages about the hold, until it is owned
@@ -704,12 +701,10 @@ export class Acquisition implements Expecting, Place {
 
   /** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
   #to(state: State, hold: Hold | null = null): void {
-    const from = this.state;
-    const isLegal =
-      state === "owned" ? from === "asking" || from === "parked" : state !== "idle" || from !== "idle";
-    if (!isLegal) throw new Error(`an acquisition of a lock: illegal move from ${from} to ${state}`);
+    if (!MOVES[this.state].includes(state))
+      throw new Error(`an acquisition of a lock: illegal move from ${this.state} to ${state}`);
     const { places } = this.#lock;
-    const wasParked = from === "parked";
+    const wasParked = this.state === "parked";
     const wasQueued = wasParked && this.hold !== null;
     if (wasParked && this.#reason === "subscription") this.#lock.subscribing--;
     // RACE: granted while its look is under way, which then keeps no entries, because its own has
@@ -750,11 +745,8 @@ export interface AcquisitionHome {
   joins(one: Acquisition, first: Waiter): boolean;
   /** A caller waits in Redis. */
   waits(head: Waiter): void;
-  /**
-   * The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message; `read`:
-   * when that was read.
-   */
-  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean, read: Instant): void;
+  /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
+  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
   /** A caller's time is up: of its wait, or of its first command. */
   late(one: Acquisition, waiter: Waiter): void;
   /** No caller is left. */
@@ -768,3 +760,10 @@ type State = "idle" | "asking" | "parked" | "owned";
  * process's release.
  */
 type Reason = "grant" | "message" | "release" | "subscription" | "retry";
+
+const MOVES: Readonly<Record<State, readonly State[]>> = {
+  idle: ["asking", "parked"],
+  asking: ["idle", "asking", "parked", "owned"],
+  parked: ["idle", "asking", "parked", "owned"],
+  owned: ["idle", "asking", "parked"],
+};

@@ -51,7 +51,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   get holder(): SharedLease | null {
-    return this.users[0] ?? null;
+    for (const user of this.users) return user;
+    return null;
   }
 
   protected override ttlFor(terms: Terms): number {
@@ -60,8 +61,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   // ---- callers come
 
-  protected give(one: Acquisition, waiter: Waiter, at?: Instant): void {
-    const lease = this.enter(waiter.terms, waiter, at);
+  protected give(one: Acquisition, waiter: Waiter): void {
+    const lease = this.enter(waiter.terms, waiter);
     this.letIn(one, waiter, lease);
     const { line } = one;
     if (line.first) {
@@ -143,7 +144,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   /** Nobody is inside: the event loop has turned, or something else has changed. */
   resume(): void {
-    if (this.isOver || this.users.length > 0 || this.claiming) return;
+    if (this.isOver || this.users.size > 0 || this.claiming) return;
     if (this.hold.isRevoked) this.#lostAlone("revoked");
     // RACE: the process ends: the next caller here would have it, and would never know.
     else if (isEnding) this.#release(this.nobody(), 0).catch(() => {});
@@ -161,7 +162,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   vacated(lease: SharedLease): Promise<void> {
     const { readers } = this;
-    if (readers && readers.users.length > 0) return this.#shrink(lease, readers);
+    if (readers && readers.users.size > 0) return this.#shrink(lease, readers);
     // Nothing of it is left for the lock of the readers, which may have been made for it.
     readers?.forget();
     this.readers = null;
@@ -347,7 +348,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
    * lost it. Where a caller waits for a renewal of its own, that one says the same.
    */
   override lose(reason: LossReason, by: string | null = null): void {
-    if (this.users.length > 0) super.lose(reason, by);
+    if (this.users.size > 0) super.lose(reason, by);
     else if (!this.isOver && !this.claiming) this.#lostAlone(reason);
   }
 
@@ -356,8 +357,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const held = clocks.mono.now() - lease.since;
     context.watchdog.leases.delete(lease);
     context.leave(this.kind, this.hold);
-    if (this.users[0] === lease) {
-      this.users.pop();
+    if (this.users.delete(lease)) {
       this.end(lease);
       this.#one.start();
     }

@@ -215,23 +215,17 @@ export class Line {
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
     if (this.unanswered === 0) return;
     const at = clocks.mono.now();
-    // A listener may call or abort while it is told: the next one is looked for from the beginning.
-    for (let waiter = this.#untold(asked, at); waiter; waiter = this.#untold(asked, at)) {
-      this.#answered(waiter);
-      if (at >= waiter.deadline) this.give(waiter);
-      else this.#park(waiter);
+    // A listener may call or abort while it is told: in rounds, over copies of the list.
+    for (let isDone = false; !isDone; ) {
+      isDone = true;
+      for (const waiter of this.#withoutAnswer()) {
+        if (!waiter.unanswered || (waiter.since > asked && at >= waiter.deadline)) continue;
+        isDone = false;
+        this.#answered(waiter);
+        if (at >= waiter.deadline) this.give(waiter);
+        else this.#park(waiter);
+      }
     }
-  }
-
-  /** The first caller without an answer for which "busy", when it was asked then, is one. */
-  #untold(asked: number, at: number): Waiter | null {
-    let left = this.unanswered;
-    for (let waiter = this.#firstUnanswered; left > 0 && waiter; waiter = waiter.next) {
-      if (!waiter.unanswered) continue;
-      if (waiter.since <= asked || at < waiter.deadline) return waiter;
-      left--;
-    }
-    return null;
   }
 
   // ---- callers that would not wait, and do so while a holder that may have nobody inside is asked

@@ -2,7 +2,7 @@ import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type HolderFlag, unavailable } from "../redis/replies.ts";
-import { clocks, type Instant } from "../util/clock.ts";
+import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
 import type { Context } from "./context.ts";
@@ -41,8 +41,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   isOpen = false;
   shared: Acquisition | null = null;
   readonly #policy: "exclusive" | "shared" | "pooled";
-  /** Mostly one, or none: so a list, which costs less than a set. */
-  readonly #tenures: Tenure[] = [];
+  readonly #tenures = new Set<Tenure>();
   /** At a fair lock: the acquisitions of its callers. Else they share one. */
   readonly #several: Set<Acquisition> | null;
   #channel: LockChannel | null = null;
@@ -90,7 +89,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   /** Is the lock held, or may Redis have something of its callers that it has not answered about? */
   get isUnderWay(): boolean {
-    if (this.#tenures.length > 0) return true;
+    if (this.#tenures.size > 0) return true;
     for (const { hold } of this.#acquisitions)
       if (hold && this.context.commands.mayHaveReached(hold.sent.mono)) return true;
     return false;
@@ -118,7 +117,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (kind.sharing && kind.mode === "write" && context.linger.stats.kept > 0) {
       const readers = context.localLockOf(kind.sharing.readers, this.name);
       if (readers instanceof LocalLock)
-        for (const tenure of [...readers.#tenures]) if (tenure instanceof SharedTenure) tenure.giveWay();
+        for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
     }
     if (this.shared) {
       this.#share(this.shared, waiter);
@@ -203,7 +202,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   /** What a caller of this process has of the lock, where one at a time has it and all wait for that. */
   get #holder(): SharedLease | null {
     if (this.isSolitary) return null;
-    return this.#tenures[0]?.holder ?? null;
+    for (const { holder } of this.#tenures) return holder;
+    return null;
   }
 
   // ---- callers go
@@ -248,7 +248,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   left(one: Acquisition): void {
     if (this.#several ? !this.#several.delete(one) || this.#several.size > 0 : this.shared !== one) return;
     this.shared = null;
-    if (this.#tenures.length > 0) this.look();
+    if (this.#tenures.size > 0) this.look();
     else this.#end();
   }
 
@@ -262,7 +262,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- what they have
 
   /** Becomes ours: to the first in line. */
-  won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean, read: Instant): void {
+  won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean): void {
     const { run } = one;
     const isShared = this.#policy === "shared";
     // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
@@ -273,21 +273,20 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       : isShared
         ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
         : new ExclusiveTenure(this, one, hold);
-    this.#tenures.push(tenure);
+    this.#tenures.add(tenure);
     this.context.inbox.expected.set(hold.id, tenure);
-    tenure.found(one, isDirect, read);
+    tenure.found(one, isDirect);
   }
 
   began(tenure: Tenure): void {
-    if (!this.#tenures.includes(tenure)) this.#tenures.push(tenure);
+    this.#tenures.add(tenure);
     this.context.inbox.expected.set(tenure.hold.id, tenure);
     this.look();
   }
 
   ended(tenure: Tenure): void {
-    const at = this.#tenures.indexOf(tenure);
-    if (at >= 0) this.#tenures.splice(at, 1);
-    if (this.#tenures.length === 0 && !this.shared && !this.#several?.size) this.#end();
+    this.#tenures.delete(tenure);
+    if (this.#tenures.size === 0 && !this.shared && !this.#several?.size) this.#end();
     else if (this.isOpen || this.#policy !== "exclusive") this.look();
   }
 
@@ -300,7 +299,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   /** Has this caller a hold to join? Nobody comes in before a writer: the answer would be of no use. */
   joins(one: Acquisition, first: Waiter): boolean {
-    if (this.#policy !== "shared" || this.#tenures.length === 0) return false;
+    if (this.#policy !== "shared" || this.#tenures.size === 0) return false;
     if (this.writerSince < Number.POSITIVE_INFINITY) return false;
     for (const tenure of this.#tenures) if (tenure.joinedBy(one, first)) return true;
     return false;
@@ -368,7 +367,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (this.#policy !== "shared") return;
     // RACE: after a connection that was lost there may be a server that has forgotten the holds, and
     // a writer there.
-    for (const tenure of [...this.#tenures]) {
+    for (const tenure of this.#tenures) {
       if (tenure instanceof SharedTenure) tenure.askAgain();
       // A recall may have been lost: it is not kept.
       tenure.hold.want(at);

@@ -2,7 +2,7 @@ import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -60,9 +60,9 @@ export class PooledTenure extends Tenure implements Pool {
 
   // ---- callers come
 
-  override found(one: Acquisition, isDirect: boolean, at?: Instant): void {
+  override found(one: Acquisition, isDirect: boolean): void {
     const { first } = one.line;
-    if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect, at);
+    if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect);
     else {
       // It was asked for by one that has gone. Those after the first do not come in before it.
       this.leave();
@@ -153,7 +153,7 @@ export class PooledTenure extends Tenure implements Pool {
    * renewal.
    */
   #confirmed(lease: SharedLease, held: number): Promise<void> {
-    if (this.users.length === 0)
+    if (this.users.size === 0)
       return new Promise((resolve) => {
         this.#leavers.push({ lease, held, resolve });
         this.#giveBack();
@@ -242,12 +242,12 @@ export class PooledTenure extends Tenure implements Pool {
   override lose(reason: LossReason, by: string | null = null): void {
     this.#isLosing = true;
     super.lose(reason, by);
-    if (this.users.length === 0 && !this.isOver && !this.claiming) this.leave();
+    if (this.users.size === 0 && !this.isOver && !this.claiming) this.leave();
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
     this.toldLost(lease, this.leaves(lease), error);
-    if (this.users.length === 0 && !this.isOver) this.leave();
+    if (this.users.size === 0 && !this.isOver) this.leave();
     if (this.isOver || this.#isLosing) return;
     // Of a hold that is over nothing is left for the others.
     if (this.hold.left() <= 0) {

@@ -12,15 +12,15 @@ import { clocks } from "../util/clock.ts";
  * and the far one sleeps past the end of its entry.
  */
 export class RecheckGroup {
-  #first: Place | null = null;
-  #last: Place | null = null;
+  readonly #places = new Set<Place>();
 
   get isEmpty(): boolean {
-    return this.#first === null;
+    return this.#places.size === 0;
   }
 
   isFirst(place: Place): boolean {
-    return this.#first === null || this.#first === place;
+    const [first] = this.#places;
+    return first === undefined || first === place;
   }
 
   /**
@@ -28,11 +28,9 @@ export class RecheckGroup {
    * however far it stands.
    */
   add(place: Place): void {
-    place.before = this.#last;
-    if (this.#last) this.#last.behind = place;
-    else this.#first = place;
-    this.#last = place;
-    if (this.#first !== place) this.#first?.lookBefore(clocks.mono.now() + RECHECKS[1].period);
+    const [first] = this.#places;
+    this.#places.add(place);
+    first?.lookBefore(clocks.mono.now() + RECHECKS[1].period);
   }
 
   /**
@@ -40,29 +38,21 @@ export class RecheckGroup {
    * period.
    */
   remove(place: Place, dueAt: number): void {
-    const { before, behind } = place;
-    if (!before && this.#first !== place) return;
-    if (before) before.behind = behind;
-    else this.#first = behind;
-    if (behind) behind.before = before;
-    else this.#last = before;
-    place.before = null;
-    place.behind = null;
-    if (before || !behind) return;
+    const wasFirst = this.isFirst(place);
+    if (!this.#places.delete(place) || !wasFirst) return;
+    const [next] = this.#places;
+    if (!next) return;
     const now = clocks.mono.now();
-    behind.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));
+    next.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));
     // RACE: in a crowd whose turns are as short as a look, every first one is granted before its
     // look is executed, which keeps no entries then, and all of them end. Sent before the caller
     // that got the lock can give it back, a look is executed in time.
-    if (dueAt <= now) queueMicrotask(() => behind.lookAgain());
+    if (dueAt <= now) queueMicrotask(() => next.lookAgain());
   }
 }
 
 /** A hold in a queue of Redis: its acquisition. */
-export interface Place {
-  /** Its neighbours in the group. Only `RecheckGroup` writes these. */
-  before: Place | null;
-  behind: Place | null;
+interface Place {
   /** Looks again at this time at the latest. */
   lookBefore(at: number): void;
   /** Looks again now. */

@@ -269,7 +269,7 @@ export class SharedTenure extends Tenure implements Openness {
 
   /** Has nobody any use for it? */
   get #isUnused(): boolean {
-    const isUsed = this.users.length > 0 || this.isJoining || this.claiming || this.writer;
+    const isUsed = this.users.size > 0 || this.isJoining || this.claiming || this.writer;
     return !isUsed && !this.isOver;
   }
 
@@ -338,7 +338,7 @@ export class SharedTenure extends Tenure implements Openness {
 
   override lose(reason: LossReason, by: string | null = null): void {
     // After its end it has just run out, which is nobody's loss.
-    const wasAlone = !this.isOver && this.users.length === 0;
+    const wasAlone = !this.isOver && this.users.size === 0;
     const isNews = wasAlone && this.wasKept && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;

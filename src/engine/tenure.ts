@@ -40,8 +40,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   readonly context: Context;
   readonly hold: Hold;
   protected lock: TenureHome;
-  /** Mostly one, or none: so a list, which costs less than a set. */
-  readonly users: SharedLease[] = [];
+  readonly users = new Set<SharedLease>();
   state: "inside" | "idle" | "leaving" | "ended" = "inside";
   /** How it stays here while nobody is inside. Null: somebody was all the time. */
   keeping: Keeping | null = null;
@@ -73,7 +72,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** A caller now stands in line. */
   abstract lineFormed(): void;
   /** To the first caller of the line, to which the hold came, and to those after it that it serves. */
-  protected abstract give(one: Acquisition, waiter: Waiter, at?: Instant): void;
+  protected abstract give(one: Acquisition, waiter: Waiter): void;
   /** Its last user has left, of a lease that is released by an unlock. */
   abstract vacated(lease: SharedLease): Promise<void>;
   /** A user's lease is over. */
@@ -102,11 +101,11 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- it comes
 
-  /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. `at`: now. */
-  found(one: Acquisition, isDirect: boolean, at = now()): void {
+  /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. */
+  found(one: Acquisition, isDirect: boolean): void {
     const { hold, kind, context } = this;
     const head = one.line.first;
-    const left = hold.left(at.mono, at.wall);
+    const left = hold.left();
     const isWanted = head !== null && left > 0 && !hold.isRevoked;
     // One that may linger was not asked for so long.
     const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
@@ -116,9 +115,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       // or it was asked for by a caller with a much longer lease, which has left.
       this.leave();
       const isLate = head !== null && isDirect && !hold.isRevoked && left <= 0;
-      if (isLate) tryAgain(this.lock, one, head, at.mono - hold.asked.mono);
+      if (isLate) tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
       else one.start();
-    } else if (how === "enough" && !kind.isConfirmed) this.give(one, head, at);
+    } else if (how === "enough" && !kind.isConfirmed) this.give(one, head);
     else {
       const ttl = hold.lingers ? this.ttlFor(head.terms) : head.terms.lease;
       void this.claim(one, head, ttl, false, context.window / 3);
@@ -193,11 +192,10 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- its users come and go
 
-  /** `at`: now. */
-  protected enter(terms: Terms, caller: Caller, at?: Instant): SharedLease {
-    const lease = new SharedLease(this.hold, terms, this, caller, at);
-    this.users.push(lease);
-    if (this.users.length > 1) this.isShared = true;
+  protected enter(terms: Terms, caller: Caller): SharedLease {
+    const lease = new SharedLease(this.hold, terms, this, caller);
+    this.users.add(lease);
+    if (this.users.size > 1) this.isShared = true;
     this.context.watchdog.watch(lease);
     return lease;
   }
@@ -227,10 +225,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   protected leaves(lease: SharedLease): number {
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
-    const at = this.users.indexOf(lease);
-    if (at >= 0) this.users.splice(at, 1);
+    this.users.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
-    return (lease.leftAt < Number.POSITIVE_INFINITY ? lease.leftAt : clocks.mono.now()) - lease.since;
+    return clocks.mono.now() - lease.since;
   }
 
   protected tellReleased(lease: SharedLease, held: number): void {

@@ -123,9 +123,9 @@ export class Hold {
   /**
    * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never
    * later than received + TTL. `sent`: when the command was sent that this answers; null: it is a
-   * message. `flag`: what the lock's value says since then. Returns when it was read.
+   * message. `told`: what the lock's value says since then.
    */
-  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, flag: HolderFlag = 0): Instant {
+  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, flag: HolderFlag = 0): void {
     if (sent) {
       this.asked = sent;
       this.#server = at;
@@ -149,7 +149,6 @@ export class Hold {
     };
     this.flag = flag;
     if (waits) this.recall(mono);
-    return { mono, wall };
   }
 
   /** Somebody else waits for the lock, and has said so. */

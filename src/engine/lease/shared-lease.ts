@@ -32,10 +32,8 @@ export class SharedLease implements Caller, Departure {
   readonly owner: LeaseOwner;
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */
-  since: number;
-  sinceWall: number;
-  /** When its last user left, on the monotonic clock; Infinity: it has not. */
-  leftAt = Number.POSITIVE_INFINITY;
+  since = clocks.mono.now();
+  #sinceWall = clocks.wall.now();
   loss: LockLostError | null = null;
   /** Its last user did not leave: the end of a scope has taken its lease, and that was told as a loss. */
   isTaken = false;
@@ -63,10 +61,8 @@ export class SharedLease implements Caller, Departure {
   /** Told when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
-  /** `caller`: the call that acquired it. `at`: when it begins. */
-  constructor(hold: Hold, terms: Terms, owner: LeaseOwner, caller: Caller, at = now()) {
-    this.since = at.mono;
-    this.sinceWall = at.wall;
+  /** `caller`: the call that acquired it. */
+  constructor(hold: Hold, terms: Terms, owner: LeaseOwner, caller: Caller) {
     this.call = caller.call;
     this.kind = caller.kind;
     this.name = hold.name;
@@ -86,7 +82,7 @@ export class SharedLease implements Caller, Departure {
   begin(terms: Terms): void {
     this.terms = terms;
     this.since = clocks.mono.now();
-    this.sinceWall = clocks.wall.now();
+    this.#sinceWall = clocks.wall.now();
     this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
     this.#longest = terms.lease;
   }
@@ -129,7 +125,7 @@ export class SharedLease implements Caller, Departure {
   left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
     const { since, hold } = this;
     const end = Math.min(this.#end, since + this.terms.maxHold);
-    const wallEnd = this.sinceWall + (end - since);
+    const wallEnd = this.#sinceWall + (end - since);
     return Math.min(hold.endMono - mono, hold.endWall - wall, end - mono, wallEnd - wall);
   }
 
@@ -195,9 +191,7 @@ export class SharedLease implements Caller, Departure {
       this.hold.mayPass = 0;
     }
     this.#users--;
-    const at = clocks.mono.now();
-    if (this.#users === 0) this.leftAt = at;
-    this.expire(at);
+    this.expire();
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";

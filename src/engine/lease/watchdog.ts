@@ -49,7 +49,7 @@ export class Watchdog {
   /** A lease has begun, or begins anew. */
   watch(lease: SharedLease): void {
     const { hold, terms, since } = lease;
-    const left = lease.left(since, lease.sinceWall);
+    const left = lease.left(since);
     // A grant by message has only the window: raised once it is clear that this is no short critical section.
     const first =
       hold.ttl < terms.lease

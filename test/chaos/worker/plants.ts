@@ -95,11 +95,10 @@ export const plants = {
   "a revived hold"() {
     const { owned } = Hold.prototype;
     Hold.prototype.owned = function (grant, sent, ...rest) {
-      const read = owned.call(this, grant, sent, ...rest);
-      if (sent) return read;
+      owned.call(this, grant, sent, ...rest);
+      if (sent) return;
       this.endMono = performance.now() + grant.ttl;
       this.endWall = Date.now() + grant.ttl;
-      return read;
     };
   },
 
