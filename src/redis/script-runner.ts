@@ -19,6 +19,7 @@ interface Sent extends Call {
   readonly epoch: number;
   /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
   readonly node: string;
+  isLate: boolean;
 }
 
 /**
@@ -193,6 +194,8 @@ export class ScriptRunner implements Commands, CallOwner {
     // another client may have taught the server the script that takes it back, and not this one.
     if (isUnknown && !call.isOver) {
       call.name = "eval";
+      // What was put off once is not put off again.
+      call.isLate = isLate;
       this.#link.send(call);
       return;
     }

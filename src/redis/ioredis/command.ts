@@ -74,8 +74,8 @@ function makeClass(methods: object): CommandClass {
 
     toWritable(stream: Writable): string {
       const { script, keys, argv, isLate, isWritten } = this.#call;
-      // What has waited in the offline queue leaves together too.
-      if (isLate || this.#writes.expected > 1 || !isWritten) cork(stream, isLate);
+      // What has waited in the offline queue leaves together too, and is not put off again.
+      if (isLate || this.#writes.expected > 1 || !isWritten) cork(stream, isLate && isWritten);
       const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
       let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;
       for (const arg of argv) {
