@@ -89,6 +89,9 @@ afterAll(async () => {
 const isUnclosed = ({ info }: Example): boolean => info.split(" ").includes("unclosed");
 const CLOSING = "await locks.close(); await redis.quit();";
 
+/** Those that are marked so print something: they are shown to somebody who has just pasted them. */
+const prints = ({ info }: Example): boolean => info.split(" ").includes("prints");
+
 /** Writes an example as a module that uses the sources and the test server. Line 1 is the prelude. */
 function write(example: Example): string {
   const fenced = 'redissonFencedLock(locks, "'; // is refused behind a prefix: there it stands in the name
@@ -104,6 +107,7 @@ function write(example: Example): string {
       `new Redis([${masters.map(({ port }) => port).join()}][${JSON.stringify(HOSTS)}.indexOf(host)] ?? 0)`,
     )
     .replaceAll("createQuorumClient(masters)", "createQuorumClient(masters, { restartDelay: 0 })")
+    .replaceAll("createClient()", `createClient(${JSON.stringify({ url: testUrl(), keyPrefix })})`)
     .replaceAll("new Redis()", `new Redis(${JSON.stringify(testUrl())}, ${JSON.stringify(options)})`);
   const path = join(folder, `${example.name.replaceAll(/\W/g, "-")}.mts`);
   writeFileSync(path, `${PRELUDE}\n${code}\n${isUnclosed(example) ? CLOSING : ""}\n`);
@@ -164,7 +168,8 @@ describe("the examples in the docs", () => {
     "$name runs, and ends by itself without a warning",
     async (example) => {
       const variables = isForPostgres(example) ? postgres?.env : {};
-      expect(await run(write(example), ENDS_WITHIN, variables)).toEqual({ code: 0, output: "" });
+      const output = prints(example) ? expect.stringMatching(/^.+\n$/) : "";
+      expect(await run(write(example), ENDS_WITHIN, variables)).toEqual({ code: 0, output });
     },
   );
 
