@@ -2,8 +2,10 @@ import { EventEmitter } from "node:events";
 import type { Redis } from "ioredis";
 import type { QuorumClient } from "../../src/quorum/index.ts";
 import type { Commands } from "../../src/redis/commands.ts";
+import type { Link } from "../../src/redis/driver.ts";
 import { TestClient, type TestLocksOptions } from "../../src/tools/testing/client.ts";
 import { type Held, type Kept, Memory } from "../../src/tools/testing/memory.ts";
+import { linkOf, standIns } from "../support/link.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 
 /** What the contract asks of a server beside its clients: what stands under a key. */
@@ -52,9 +54,12 @@ class Onlooker extends EventEmitter {
 
   disconnect(): void {}
 
-  /** Both are only counted: a client in memory makes no connection, and this one stands for what it sends. */
-  duplicate(): void {}
-  sendCommand(): void {}
+  /** These are only counted: a client in memory makes no connection, and this one stands for what it sends. */
+  send(): void {}
+  command(): void {}
+  listen(): void {}
+  open(): void {}
+  openOnce(): void {}
 }
 
 /** What the contract cannot ask of a memory, and why. They are regular expressions for names of tests. */
@@ -72,7 +77,7 @@ function counted(client: TestClient, onlooker: Redis): TestClient {
   const { commands } = (client as unknown as { locks: { commands: Commands } }).locks;
   const send = commands.send.bind(commands);
   commands.send = (...args) => {
-    onlooker.sendCommand(null as never);
+    linkOf(onlooker).send(null as never);
     send(...args);
   };
   return client;
@@ -85,7 +90,11 @@ export const memory: TopologyKind = {
   launch: async () => {
     const store = new Memory();
     const clients = new Set<TestClient>();
-    const onlooker = (): Redis => new Onlooker(store) as unknown as Redis;
+    const onlooker = (): Redis => {
+      const made = new Onlooker(store);
+      standIns.set(made, made as unknown as Link);
+      return made as unknown as Redis;
+    };
     return {
       name: "memory",
       address: { kind: "none" } as never,
