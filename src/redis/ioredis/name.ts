@@ -1,4 +1,5 @@
 import type { Address, ClusterLike, RedisLike } from "../../api/redis.ts";
+import { addressName, few } from "../place-name.ts";
 import { isCluster } from "./connection.ts";
 
 /**
@@ -8,27 +9,20 @@ import { isCluster } from "./connection.ts";
 export function nameOf(connection: RedisLike | ClusterLike): string {
   if (isCluster(connection)) {
     const { startupNodes } = connection as { startupNodes?: readonly unknown[] };
-    const known = connection.nodes("all").map(({ options }) => address(options));
+    const known = connection.nodes("all").map(({ options }) => addressName(options));
     const places = known.length > 0 ? known : (startupNodes ?? []).map(startupNode);
     return `Cluster of ${few(places)}`;
   }
   const { options } = connection;
-  if (!options.sentinels) return address(options);
-  return `Sentinel group ${options.name ?? ""} of ${few(options.sentinels.map(address))}`;
-}
-
-function address({ host = "localhost", port = 6379, path }: Address): string {
-  return path ?? `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  if (!options.sentinels) return addressName(options);
+  return `Sentinel group ${options.name ?? ""} of ${few(options.sentinels.map(addressName))}`;
 }
 
 /** A node that a Cluster was given: as an address, a port or a URL, which may have a password. */
 function startupNode(node: unknown): string {
-  if (typeof node === "object" && node !== null) return address(node as Address);
+  if (typeof node === "object" && node !== null) return addressName(node as Address);
   const text = String(node);
   if (!URL.canParse(text)) return /^\d+$/.test(text) ? `localhost:${text}` : "an address";
   const { hostname, port } = new URL(text);
   return `${hostname}:${port || 6379}`;
 }
-
-const few = (places: readonly string[]): string =>
-  places.length > 3 ? `${places.slice(0, 3).join(", ")} and ${places.length - 3} more` : places.join(", ");

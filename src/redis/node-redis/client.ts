@@ -1,6 +1,8 @@
 // What is used of node-redis 5 and 6. Structural: nothing is imported of the package, so that any
 // copy and version in one tree fits, and none is needed.
 
+import { addressName } from "../place-name.ts";
+
 export interface Emitter {
   // biome-ignore lint/suspicious/noExplicitAny: each event has arguments of its own.
   on(event: string, listener: (...args: any[]) => void): unknown;
@@ -103,14 +105,15 @@ export const isPool = (given: object): boolean =>
   "totalClients" in given && "idleClients" in given && has(given, "execute", "sendCommand");
 
 /**
- * Options of each command: in version 5 `withTypeMapping` has no effect on `sendCommand`.
- *
- * RAW replies texts as Buffers, by the RESP types of texts ($ + =): nothing else tells a number from
- * a text. The timeout is the library's own for what it has not written, 5 s by itself: ours counts
- * from when a command was sent, and making an AbortSignal for each one is dear.
+ * Options of a command that is answered as the caller's own are. The timeout is the library's own
+ * for what it has not written, 5 s by itself: ours counts from when a command was sent, and making
+ * an AbortSignal for each one is dear.
  */
-/** As the caller's own commands are answered. */
 export const PLAIN = { timeout: undefined, abortSignal: undefined, asap: false };
+/**
+ * The same with texts as Buffers, by the RESP types of texts ($ + =): nothing else tells a number
+ * from a text. In version 5 `withTypeMapping` has no effect on `sendCommand`.
+ */
 export const RAW = { ...PLAIN, typeMapping: { 36: Buffer, 43: Buffer, 61: Buffer } };
 
 export const toWord = (word: string | number | Buffer): Word =>
@@ -172,7 +175,6 @@ export function nameOf({ socket = {}, url }: ClientOptions): string {
   if (socket.path !== undefined) return socket.path;
   // A client takes the address out of its URL; the root node of a Cluster still has it there.
   const from = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  const host = socket.host ?? from?.hostname ?? "localhost";
-  const port = socket.port ?? (from?.port || 6379);
-  return `${/^[^[].*:/.test(host) ? `[${host}]` : host}:${port}`;
+  const port = from?.port ? Number(from.port) : undefined;
+  return addressName({ host: socket.host ?? from?.hostname, port: socket.port ?? port });
 }

@@ -3,6 +3,7 @@ import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { clearTimeout, setTimeout } from "../../util/real-timers.ts";
 import type { Call, Link, LinkEvents, Listener, ListenerEvents, Nodes } from "../driver.ts";
+import { few } from "../place-name.ts";
 import { isApart } from "../replies.ts";
 import { NOT_CONNECTED, soon } from "./chain.ts";
 import { type Cluster, listenTo, nameOf } from "./client.ts";
@@ -68,9 +69,7 @@ export class ClusterLink implements Link {
   get name(): string {
     const { _options: { rootNodes = [] } = {} } = this.#cluster;
     const known = this.#map.primaries.length > 0 ? this.#map.primaries : rootNodes.map(nameOf);
-    const few =
-      known.length > 3 ? `${known.slice(0, 3).join(", ")} and ${known.length - 3} more` : known.join(", ");
-    return `Cluster of ${few}`;
+    return `Cluster of ${few(known)}`;
   }
 
   get keyPrefix(): string {
