@@ -54,7 +54,10 @@ class Onlooker extends EventEmitter {
 
   disconnect(): void {}
 
-  /** These are only counted: a client in memory makes no connection, and this one stands for what it sends. */
+  /**
+   * These are only counted: a client in memory makes no connection, and this one stands for what it
+   * sends.
+   */
   send(): void {}
   command(): void {}
   listen(): void {}
