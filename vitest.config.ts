@@ -1,18 +1,35 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
+import { FailuresLast } from "./test/support/failures-last.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
-/** These have suites of their own. What lies in any other folder of test/ is in the default suite. */
+/** These have their own suites. Tests in any other folder of test/ are in the default suite. */
 const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
-/** The tests of what other tests break things with. */
+/** The tests of the tools with which other tests inject faults. */
 const SUPPORT = "test/support/**/*.test.ts";
-/** What goes wrong with one behaviour stands beside it. */
+/** Tests of a behaviour under faults are next to its other tests. */
 const FAULTS = "test/**/*.faults.test.ts";
-/** What every lock kind promises: on one server in the default suite, and in those that say where with `contractsOn`. */
+/**
+ * The promises of every lock kind: on one server in the default suite, and elsewhere in suites that
+ * set `contractsOn`.
+ */
 const CONTRACTS = "test/**/*.contract.test.ts";
-/** What stands beside contracts in the suite `memory`. */
+/** Tests that run with the contracts in the suite `memory`. */
 const MEMORY = "test/testing/*.memory.test.ts";
 
-/** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
+/**
+ * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
+ * has a process of its own. Other files share processes.
+ */
+const ALONE = readdirSync("test")
+  .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
+  .filter((path) => path.endsWith(".test.ts") && !path.endsWith(".faults.test.ts"))
+  .filter((path) => /vi\.mock\(|\.test\.advance\(|setFlagsFromString\(/.test(readFileSync(path, "utf8")));
+
+/**
+ * Does it work on this machine at all? Each kind of lock once; for the default lock also several
+ * processes and faults. A minute.
+ */
 const SMOKE = [
   "test/client/smoke.test.ts", // each way to connect
   "test/lock/lock.contract.test.ts", // the contract of the default lock
@@ -31,6 +48,23 @@ const SMOKE = [
   "test/lock/lost-keys.faults.test.ts",
 ];
 
+/**
+ * The library's own work that differs most between the clients: connections, lost replies, waiting.
+ * The drivers' own tests (test/redis, test/topologies/node-redis.faults.test.ts) use all of them in
+ * every run.
+ */
+const ON_NODE_REDIS = [
+  "test/support/self/carrier.test.ts", // does node-redis carry the locks here?
+  "test/client/smoke.test.ts",
+  "test/lock/lock.contract.test.ts",
+  "test/semaphore/permit.contract.test.ts",
+  "test/read-write/read-lock.contract.test.ts",
+  "test/read-write/write-lock.contract.test.ts",
+  "test/election/terms.test.ts",
+  "test/lock/lost-replies.faults.test.ts",
+  "test/lock/resent-commands.faults.test.ts",
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -39,20 +73,39 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, MEMORY, ...ALONE],
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "default, alone",
+          include: ALONE,
           exclude: [OWN_SUITES, SUPPORT, FAULTS, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
-      // Whatever can go wrong, and the tools that make it go wrong.
+      // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
+      {
+        extends: true,
+        test: {
+          name: "node-redis",
+          include: ON_NODE_REDIS,
+          env: { HOLDFAST_DRIVER: process.env.HOLDFAST_DRIVER ?? "node-redis" },
+        },
+      },
+      // Behaviour under faults, and the tools that inject them.
       {
         extends: true,
         test: {
           name: "faults",
           include: [FAULTS, SUPPORT],
           exclude: [OWN_SUITES],
+          isolate: false,
         },
       },
-      // What a user gets, built and compiled against.
+      // The package as users get it, built and compiled against.
       {
         extends: true,
         test: {
@@ -61,11 +114,15 @@ export default defineConfig({
           globalSetup: ["test/package/pack.ts"],
         },
       },
-      // The program `holdfast`: each test has processes of its own, and most wait for them.
+      // The program `holdfast`: each test has its own processes, and mostly waits for them.
       { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
       // The page in a real browser; `npm run test:page` finds or installs one.
-      { extends: true, test: { name: "page", include: ["test/page/*.test.ts"] } },
-      // The contract of every lock kind on every topology: minutes, beside up to nine servers.
+      {
+        extends: true,
+        // A browser for each file: three of them use both cores.
+        test: { name: "page", include: ["test/page/*.test.ts"], maxWorkers: 3 },
+      },
+      // The contract of every lock kind on every topology: minutes, with up to nine servers.
       {
         extends: true,
         test: {
@@ -74,7 +131,8 @@ export default defineConfig({
           provide: { contractsOn: "all other topologies" },
         },
       },
-      // The contract of every lock kind in the memory that users test with: it waits, and computes little.
+      // The contract of every lock kind in the memory that users test with: it waits, and computes
+      // little.
       {
         extends: true,
         test: {
@@ -85,7 +143,7 @@ export default defineConfig({
           maxWorkers: 9,
         },
       },
-      // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
+      // Locks shared with a real Redisson in Java; skipped if Maven or Java is missing.
       {
         extends: true,
         test: {
@@ -94,7 +152,8 @@ export default defineConfig({
           globalSetup: ["test/interop/build-java.ts"],
         },
       },
-      // The chaos run finds what was planted. One after the other: each has a fleet of processes.
+      // The chaos run finds the planted bugs. One file after the other: each has a fleet of
+      // processes.
       {
         extends: true,
         test: {
@@ -105,16 +164,19 @@ export default defineConfig({
         },
       },
     ],
-    // Nothing is tried again: a test that fails on a machine that stands still for a second is wrong.
+    // Nothing is retried: a test that fails on a machine that is suspended for a second is wrong.
     globalSetup: ["test/support/machine-first.ts", "test/support/redis-for-tests.ts"],
     setupFiles: ["test/support/warnings.ts"],
-    // Long: a busy machine takes seconds to start a process. What must be over sooner has a limit of its own.
+    // Long: a busy machine takes seconds to start a process. Tests of shorter times have their own
+    // limits.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // Most of their time tests wait, so there are more files at a time than cores; with eight of them, tests ran out of time.
-    maxWorkers: 6,
-    // Of tests that run side by side in one file. They mostly wait.
+    // Tests mostly wait, so more files run at a time than there are cores; with eight, tests ran
+    // out of time.
+    maxWorkers: 7,
+    // For tests that run side by side in one file. They mostly wait.
     maxConcurrency: 10,
     sequence: { sequencer: LongestFirst },
+    reporters: ["default", new FailuresLast()],
   },
 });

@@ -14,15 +14,16 @@ export interface WorkerProgram {
  * for itself.
  */
 export async function buildWorker(source: URL): Promise<WorkerProgram> {
-  // Below node_modules, where it finds the packages that it imports.
+  // Below node_modules, where it finds node-redis, the one package that it may load.
   const modules = fileURLToPath(new URL("../node_modules", import.meta.url));
   const folder = await mkdtemp(join(modules, ".holdfast-demo-"));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, "worker.js");
   try {
     const input = fileURLToPath(source);
-    const bundle = await rolldown({ input, platform: "node", external: /^[^./]/ });
-    await bundle.write({ file: path, format: "esm" });
+    // With the packages that it imports: a process loads one file in half the time of many.
+    const bundle = await rolldown({ input, platform: "node", external: /^(node:|redis$)/ });
+    await bundle.write({ file: path, format: "esm", codeSplitting: false });
     return { path, remove };
   } catch (error) {
     await remove();

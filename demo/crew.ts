@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import pTimeout from "p-timeout";
+import type { Driver } from "./connect.ts";
 import type { Shop } from "./shop.ts";
 import type { Strategy } from "./strategies.ts";
 
@@ -15,13 +16,19 @@ interface Task {
 export interface Job extends Task {
   /** The servers of the quorum; empty for the other strategies. */
   readonly quorum: readonly string[];
+  readonly driver: Driver;
   readonly shop: Shop;
   readonly leaseTime: number;
   readonly isFenced: boolean;
-  /** It is stopped in the middle of a sale. */
-  readonly naps: boolean;
-  /** The orders that this worker serves. They come at the same moment, as when a sale opens. */
+  /**
+   * Where it is stopped or killed: in the middle of a sale, or between two commands of a wrong lock;
+   * null: nowhere.
+   */
+  readonly naps: "sale" | "gap" | null;
+  /** The orders that this worker serves. */
   readonly orders: readonly number[];
+  /** How many of them come at the same moment; the next one comes when one has been served. */
+  readonly tills: number;
 }
 
 /** What a process of the shop that stays open is to do, until it is told to leave. */
@@ -33,15 +40,18 @@ export interface Shift extends Task {
 /** What a worker process says. */
 export type Report =
   | { is: "ready" }
-  /** It has read the stock, and waits for a word before it writes. */
-  | { is: "about to write" }
+  /** It is where it may be stopped, and waits for a word before it goes on. */
+  | { is: "at the place" }
   /**
    * `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections.
    * `charges`: how often it has charged a customer. `refused`: sales that the shop did not take,
-   * because the lock had gone.
+   * because the lock had gone. `deleted`: locks of other holders that it deleted.
    */
-  | { is: "done"; waits: number[]; sent: number; charges: number; refused: number }
+  | { is: "done"; waits: number[]; sent: number; charges: number; refused: number; deleted: number }
   | { is: "failed"; why: string };
+
+/** What a worker process is told. With the second word it is stopped at the same place again. */
+export type Word = "start" | "go on" | "go on, and stop no more" | "leave";
 
 type Done = Extract<Report, { is: "done" }>;
 
@@ -84,27 +94,54 @@ export class Crew {
   }
 
   /**
-   * The same with a first member that is stopped (SIGSTOP) in its first sale, where it is about to
-   * write. The others begin then, and when `enough` resolves the first one goes on.
+   * The same with a first member that is stopped (SIGSTOP) where its job says. The others begin
+   * then, and when `enough` resolves the first one goes on: until it comes there again, or with
+   * true to its end.
    */
-  async workWithNap(enough: () => Promise<void>): Promise<Done[]> {
+  async workWithNaps(enough: () => Promise<boolean>): Promise<Done[]> {
     const [sleeper] = this.#members;
-    sleeper?.tell("start");
-    await this.#all("come to their first sale", WORK_WITHIN_MS, async (member) => {
-      if (member === sleeper) await member.hears("about to write");
+    if (!sleeper) return [];
+    sleeper.tell("start");
+    await this.#within("come to their first sale", WORK_WITHIN_MS, sleeper.hears("at the place"));
+    sleeper.signal("SIGSTOP");
+    const dones = this.#all("finish their orders", WORK_WITHIN_MS, (member) => {
+      if (member !== sleeper) member.tell("start");
+      return member.hears("done");
     });
-    sleeper?.signal("SIGSTOP");
-    const [done] = await Promise.all([
-      this.#all("finish their orders", WORK_WITHIN_MS, (member) => {
-        if (member !== sleeper) member.tell("start");
-        return member.hears("done");
-      }),
-      enough().then(() => {
-        sleeper?.signal("SIGCONT");
-        sleeper?.tell("write");
-      }),
-    ]);
+    const naps = async (): Promise<void> => {
+      for (let isLast = false; !isLast; ) {
+        isLast = await enough();
+        const next = Promise.race([sleeper.hears("at the place"), sleeper.hears("done")]);
+        next.catch(() => {}); // after the last nap nobody listens
+        sleeper.signal("SIGCONT");
+        sleeper.tell(isLast ? "go on, and stop no more" : "go on");
+        if (isLast) return;
+        if ((await next).is === "done") return;
+        sleeper.signal("SIGSTOP");
+      }
+    };
+    // When a worker fails while the first one is stopped, the whole has failed.
+    const [done] = await Promise.all([dones, naps()]);
     return done;
+  }
+
+  /**
+   * The first member begins when `busy` resolves, is killed (SIGKILL) where its job says, and
+   * resolves with what `after` finds then. The others are left as they are: they may wait forever.
+   */
+  async workWithCrash<T>(busy: () => Promise<void>, after: () => Promise<T>): Promise<T> {
+    const [victim, ...others] = this.#members;
+    const story = async (): Promise<T> => {
+      for (const member of others) member.tell("start");
+      await busy();
+      victim?.tell("start");
+      await victim?.hears("at the place");
+      victim?.signal("SIGKILL");
+      await victim?.fails().catch(() => {});
+      return after();
+    };
+    const failures = others.map((member) => member.fails());
+    return this.#within("come to the crash", WORK_WITHIN_MS, Promise.race([story(), ...failures]));
   }
 
   /** Gives all of them the word, and resolves when `closing` aborts; rejects when one of them fails. */
@@ -142,7 +179,11 @@ export class Crew {
   }
 
   #all<T>(step: string, milliseconds: number, each: (member: Member) => Promise<T>): Promise<T[]> {
-    return pTimeout(Promise.all(this.#members.map(each)), {
+    return this.#within(step, milliseconds, Promise.all(this.#members.map(each)));
+  }
+
+  #within<T>(step: string, milliseconds: number, work: Promise<T>): Promise<T> {
+    return pTimeout(work, {
       milliseconds,
       message: `The workers did not ${step} within ${milliseconds / 1000} s`,
       signal: this.#signal,
@@ -177,19 +218,21 @@ class Member {
     this.#exit.catch(() => {});
   }
 
-  tell(word: "start" | "write" | "leave"): void {
+  tell(word: Word): void {
     if (this.#child.connected) this.#child.send(word);
   }
 
-  hears<Kind extends "ready" | "about to write" | "done">(
+  async hears<Kind extends "ready" | "at the place" | "done">(
     kind: Kind,
   ): Promise<Extract<Report, { is: Kind }>> {
+    let hear = (_: Report): void => {};
     const heard = new Promise<Extract<Report, { is: Kind }>>((resolve) => {
-      this.#child.on("message", (report: Report) => {
+      hear = (report) => {
         if (report.is === kind) resolve(report as Extract<Report, { is: Kind }>);
-      });
+      };
+      this.#child.on("message", hear);
     });
-    return Promise.race([heard, this.#failure]);
+    return Promise.race([heard, this.#failure]).finally(() => this.#child.off("message", hear));
   }
 
   fails(): Promise<never> {

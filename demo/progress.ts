@@ -1,4 +1,3 @@
-import type { Plan } from "./plans.ts";
 import { STOCK } from "./shop.ts";
 import { bar, isTerminal, paint, print } from "./terminal.ts";
 
@@ -8,21 +7,18 @@ interface Seen {
 }
 
 const BAR = 20;
-const LABEL = 32;
-const PLAIN_LINE_EVERY_MS = 1_000;
+const PLAIN_LINE_EVERY_MS = 3_000;
 
 /**
  * One line for each run: redrawn in place on a terminal; elsewhere, where nothing can be redrawn,
- * one when it begins, one a second, and one when it has ended.
+ * one every 3 s, and one when it has ended.
  */
 export class Progress {
-  #label = "";
   #lastDrawn = 0;
 
-  start({ strategy, stops, isFenced }: Plan): void {
-    const how = stops ? `, a worker stops${isFenced ? ", fenced" : ""}` : "";
-    this.#label = `${strategy}${how}`.padEnd(LABEL);
-    this.#draw("starting the workers ...");
+  start(): void {
+    if (isTerminal) this.#draw("starting the processes ...");
+    this.#lastDrawn = performance.now();
   }
 
   show(seen: Seen): void {
@@ -30,12 +26,12 @@ export class Progress {
   }
 
   end(seen: Seen & { seconds: number }): void {
-    this.#draw(`${describe(seen)}  ${seen.seconds.toFixed(2)} s`);
+    this.#draw(`${describe(seen)}, ${seen.seconds.toFixed(2)} s`);
     if (isTerminal) print();
   }
 
   #draw(text: string): void {
-    const line = `  ${paint("bold", this.#label)}  ${text}`;
+    const line = `  ${text}`;
     if (isTerminal) process.stdout.write(`\r\x1b[2K${line}`);
     else print(line);
     this.#lastDrawn = performance.now();
@@ -46,5 +42,5 @@ function describe({ sold, stock }: Seen): string {
   const drawn = isTerminal
     ? `${paint(sold > STOCK ? "red" : "cyan", bar(sold / STOCK, BAR).padEnd(BAR))}  `
     : "";
-  return `${drawn}${`${sold}`.padStart(3)} sold of ${STOCK}, stock says ${`${stock}`.padStart(3)}`;
+  return `${drawn}${sold} sold of ${STOCK}, stock says ${stock}`;
 }

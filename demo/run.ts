@@ -2,18 +2,26 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { countCommands } from "../tools/redis/count-commands.ts";
+import type { Driver } from "./connect.ts";
 import { Crew, type Job } from "./crew.ts";
 import type { Plan } from "./plans.ts";
 import type { Progress } from "./progress.ts";
 import { closeShop, lookAround, ORDERS, openShop, readSales, type Shop, STOCK } from "./shop.ts";
+import { isLibraryLock, isWrong } from "./strategies.ts";
 
 export const WORKERS = 4;
 const LOOK_EVERY_MS = 100;
 /** So many pieces are sold by others while a worker is stopped. */
 const SOLD_MEANWHILE = 5;
-/** The lease of the runs with a stopped worker, which last a lease longer. */
-const SHORT_LEASE_MS = 500;
+/** The lease of the runs with a stopped or killed worker, which last a lease longer. */
+export const SHORT_LEASE_MS = 500;
 const LEASE_MS = 30_000;
+/** How often a worker is stopped for a damage that needs some luck. */
+const MOST_NAPS = 8;
+/** Customers of one process at a time where a lock is wrong, so that the stopped worker has its turns. */
+const TILLS_OF_WRONG = 5;
+/** How long the demo watches a lock that a killed process has left. */
+export const WATCHED_MS = 3 * SHORT_LEASE_MS;
 
 /** What one run came to. Sales, stock and tokens are read from Redis, not believed from the workers. */
 export interface Result extends Plan {
@@ -35,6 +43,17 @@ export interface Result extends Plan {
   readonly executed: number;
   /** The fencing tokens in the order of the sales. */
   readonly tokens: readonly number[];
+  /** How many locks of other holders the stopped worker deleted when it went on. */
+  readonly deleted: number;
+  /** What became of the lock of a killed process; null: none was killed. */
+  readonly left: Left | null;
+}
+
+interface Left {
+  /** Milliseconds that the lock had to live after it was watched; -1: without limit; -2: it was gone. */
+  readonly ttl: number;
+  /** The pieces sold while it was watched. */
+  readonly sold: number;
 }
 
 const ownCommands = countCommands();
@@ -50,29 +69,33 @@ export async function runOnce(
     redis: Redis;
     url: string;
     quorum: readonly string[];
+    driver: Driver;
     program: string;
     progress: Progress;
     signal: AbortSignal;
   },
 ): Promise<Result> {
-  const { redis, url, quorum, program, progress, signal } = place;
+  const { redis, url, quorum, driver, program, progress, signal } = place;
+  const { strategy } = plan;
   const shop = newShop();
-  const leaseTime = plan.stops ? SHORT_LEASE_MS : LEASE_MS;
+  const hasMistake = isWrong(strategy);
   const job = (orders: number[], worker: number): Job => ({
-    strategy: plan.strategy,
+    strategy,
+    driver: isLibraryLock(strategy) ? driver : "ioredis",
     isFenced: plan.isFenced,
     url,
     quorum,
     shop,
     worker,
     orders,
-    leaseTime,
-    naps: plan.stops && worker === 0,
+    tills: hasMistake ? TILLS_OF_WRONG : orders.length,
+    leaseTime: plan.stops || hasMistake ? SHORT_LEASE_MS : LEASE_MS,
+    naps: worker > 0 ? null : hasMistake ? "gap" : plan.stops ? "sale" : null,
   });
   const crew = new Crew(program, dealOrders().map(job), signal);
   let ticker: NodeJS.Timeout | undefined;
   try {
-    progress.start(plan);
+    progress.start();
     await openShop(redis, shop);
     await crew.ready();
 
@@ -85,9 +108,22 @@ export async function runOnce(
     ticker = setInterval(look, LOOK_EVERY_MS);
     const executedBefore = await executedForOthers(redis);
     const started = performance.now();
-    const reports = plan.stops
-      ? await crew.workWithNap(() => othersHaveSold(redis, shop, signal))
-      : await crew.work();
+    const others = new Others(redis, shop, signal);
+    const left =
+      strategy === "setnx-expire"
+        ? await crew.workWithCrash(
+            () => others.haveSold(),
+            () => others.whatIsLeft(),
+          )
+        : null;
+    const reports =
+      left !== null
+        ? []
+        : hasMistake
+          ? await crew.workWithNaps(() => others.haveSoldOrDamaged())
+          : plan.stops
+            ? await crew.workWithNaps(() => others.haveSold().then(() => true))
+            : await crew.work();
     const seconds = (performance.now() - started) / 1000;
     const executed = (await executedForOthers(redis)) - executedBefore;
     clearInterval(ticker);
@@ -95,7 +131,8 @@ export async function runOnce(
     const { sold, stock } = await lookAround(redis, shop);
     const sales = await readSales(redis, shop);
     progress.end({ sold, stock, seconds });
-    await crew.leave();
+    // Those that wait for the lock of a killed process cannot leave; they are dismissed.
+    if (left === null) await crew.leave();
     return {
       ...plan,
       sold,
@@ -107,6 +144,8 @@ export async function runOnce(
       charges: sum(reports, (report) => report.charges),
       refused: sum(reports, (report) => report.refused),
       tokens: sales.flatMap((sale) => sale.token ?? []),
+      deleted: sum(reports, (report) => report.deleted),
+      left,
     };
   } finally {
     clearInterval(ticker);
@@ -116,9 +155,49 @@ export async function runOnce(
   }
 }
 
-/** Resolves when the stock has been written a few times by others. The crew ends it when they are stuck. */
-async function othersHaveSold(redis: Redis, shop: Shop, signal: AbortSignal): Promise<void> {
-  while ((await lookAround(redis, shop)).sold < SOLD_MEANWHILE) await delay(LOOK_EVERY_MS, null, { signal });
+/** What the workers do while the first one is stopped or dead. The crew ends it when they are stuck. */
+class Others {
+  readonly #redis: Redis;
+  readonly #shop: Shop;
+  readonly #signal: AbortSignal;
+  #naps = 0;
+
+  constructor(redis: Redis, shop: Shop, signal: AbortSignal) {
+    this.#redis = redis;
+    this.#shop = shop;
+    this.#signal = signal;
+  }
+
+  /** Resolves when some pieces more have been sold, or none are left. */
+  async haveSold(): Promise<void> {
+    const { sold: before } = await this.#look();
+    for (;;) {
+      const { sold, stock } = await this.#look();
+      if (sold >= before + SOLD_MEANWHILE || stock <= 0) return;
+      await delay(LOOK_EVERY_MS / 10, null, { signal: this.#signal });
+    }
+  }
+
+  /** The same; with true when a piece has been sold twice by now, or the stopped worker had its chances. */
+  async haveSoldOrDamaged(): Promise<boolean> {
+    const { sold, stock } = await this.#look();
+    this.#naps += 1;
+    if (sold + stock > STOCK || stock <= 0 || this.#naps > MOST_NAPS) return true;
+    await this.haveSold();
+    return false;
+  }
+
+  /** What the lock is like when it should be over since long. */
+  async whatIsLeft(): Promise<Left> {
+    const { sold: before } = await this.#look();
+    await delay(WATCHED_MS, null, { signal: this.#signal });
+    const { sold } = await this.#look();
+    return { ttl: await this.#redis.pttl(this.#shop.lock), sold: sold - before };
+  }
+
+  #look() {
+    return lookAround(this.#redis, this.#shop);
+  }
 }
 
 const sum = <T>(all: readonly T[], of: (one: T) => number): number =>

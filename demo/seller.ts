@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { createLockClient, isLockLost, type LockClient, LockTimeoutError } from "../src/index.ts";
 import { observe } from "../src/tools/ui/index.ts";
-import { connect } from "./connect.ts";
+import { type Connection, connect, overIoredis } from "./connect.ts";
 import type { Shift } from "./crew.ts";
 import { report, workAs } from "./member.ts";
 import { chance, type Product, shelf, TERMINALS, wantedBy } from "./shelves.ts";
@@ -37,7 +37,7 @@ async function sell({ url, prefix, worker }: Shift): Promise<void> {
   stop();
   await locks.close();
   await redis.quit();
-  report({ is: "done", waits: [], sent: 0, charges: counter.charges, refused: counter.refused });
+  report({ is: "done", waits: [], sent: 0, charges: counter.charges, refused: counter.refused, deleted: 0 });
 }
 
 /** The tills of one process. */
@@ -45,14 +45,14 @@ class Counter {
   charges = 0;
   /** Sales that the shop did not take, because somebody has broken the lock. */
   refused = 0;
-  readonly #redis: Redis;
+  readonly #store: Connection;
   readonly #locks: LockClient;
   readonly #worker: number;
   readonly #leaving: AbortSignal;
   readonly #terminals;
 
   constructor(redis: Redis, locks: LockClient, worker: number, leaving: AbortSignal) {
-    this.#redis = redis;
+    this.#store = overIoredis(redis);
     this.#locks = locks;
     this.#worker = worker;
     this.#leaving = leaving;
@@ -77,7 +77,7 @@ class Counter {
     const waiting = { wait: PATIENCE_MS, signal: this.#leaving, label: `order ${order}` };
     const lock = this.#locks.lock(shelf(product).lock);
     return lock.withLock(waiting, async (lease) => {
-      const till = fencedTill(this.#redis, shelf(product), lease);
+      const till = fencedTill(this.#store, shelf(product), lease);
       await sellOne(till, order, this.#worker, () => this.#charge(order));
       if (further !== undefined) await this.#serve(order, [further]);
     });

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { fencedEval } from "../src/fencing/index.ts";
 import type { Lease, UnfencedLease } from "../src/index.ts";
 import type { Transaction } from "../src/optimistic/index.ts";
+import type { Connection } from "./connect.ts";
 
 /** Pieces of the one product in stock when the shop opens, and the customers who want one each. */
 export const STOCK = 200;
@@ -59,12 +60,11 @@ export async function chargeCustomer(order: number): Promise<void> {
 }
 
 /** Writes whatever it is told to. */
-export function till(redis: Redis, shop: Shop, lease?: UnfencedLease): Till {
+export function till(connection: Connection, shop: Shop, lease?: UnfencedLease): Till {
   return {
     token: lease && "token" in lease ? (lease as Lease).token : null,
-    read: async () => Number(await redis.get(shop.stock)),
-    write: (stock, sale) =>
-      redis.multi().set(shop.stock, stock).rpush(shop.sales, JSON.stringify(sale)).exec(),
+    read: async () => Number(await connection.get(shop.stock)),
+    write: (stock, sale) => connection.setAndPush(shop.stock, `${stock}`, shop.sales, JSON.stringify(sale)),
   };
 }
 
@@ -73,11 +73,11 @@ const WRITE = `
   redis.call("RPUSH", KEYS[2], ARGV[2])`;
 
 /** Refuses the write of a holder whose lock has gone to somebody else meanwhile. */
-export function fencedTill(redis: Redis, shop: Shop, lease: Lease): Till {
+export function fencedTill(connection: Connection, shop: Shop, lease: Lease): Till {
   return {
-    ...till(redis, shop, lease),
+    ...till(connection, shop, lease),
     write: (stock, sale) =>
-      fencedEval(redis, WRITE, {
+      fencedEval(connection.client, WRITE, {
         keys: [shop.stock, shop.sales],
         args: [stock, JSON.stringify(sale)],
         resource: shop.stock,
@@ -108,6 +108,7 @@ export async function closeShop(redis: Redis, shop: Shop): Promise<void> {
 
 /** How things stand in the shop, as Redis knows it. */
 export async function lookAround(redis: Redis, shop: Shop): Promise<{ sold: number; stock: number }> {
+  // Sales first: a sale between the two is missing, and never one that has not been taken from the stock.
   const [sold, stock] = await Promise.all([redis.llen(shop.sales), redis.get(shop.stock)]);
   return { sold, stock: Number(stock) };
 }

@@ -16,6 +16,25 @@ export function bar(share: number, width: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + rest.trim();
 }
 
+/** What a narrow terminal shows. */
+const COLUMNS = 80;
+
+/** The text in lines of up to 79 columns: the first one after `first`, the others after `indent`. */
+export function wrap(text: string, indent = "  ", first = indent): string[] {
+  const lines: string[] = [];
+  let line = first;
+  for (const word of text.split(" ")) {
+    const start = lines.length === 0 ? first : indent;
+    if (line === start) line += word;
+    else if (line.length + 1 + word.length < COLUMNS) line += ` ${word}`;
+    else {
+      lines.push(line);
+      line = indent + word;
+    }
+  }
+  return [...lines, line];
+}
+
 export function print(line = ""): void {
   process.stdout.write(`${line}\n`);
 }

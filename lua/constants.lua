@@ -1,25 +1,25 @@
--- The numbers that scripts and TypeScript share: in a script a name stands for its number,
+-- The numbers that scripts and TypeScript share: in a script a name stands for its number, and
 -- src/redis/lua.generated.ts exports them as `codes`. The first item of a reply is one of the first
--- eleven; it is the whole reply where nothing else is told.
--- A token that need not be near the server's time is answered as text: parsers of clients round
+-- eleven; it is the whole reply if there is nothing else to report.
+-- A token that may be far from the server's time is answered as text: the parsers of clients round
 -- integers close to 2^53.
 OWNER = 1    -- the hold owns the lock from now on
 MINE = 2     -- the hold owned it already, and its TTL was raised
-HELD = 3     -- somebody else owns it
-GONE = 4     -- nobody owns it; of a re-check: the hold is neither queued nor the owner
+HELD = 3     -- another hold owns it
+GONE = 4     -- no hold owns it; of a re-check: the hold is neither queued nor the owner
 STALE = 5    -- the command came too late, nothing was done
 RELEASED = 6 -- the hold ended by its own command
-TAKEN = 7    -- somebody else owns what the hold had
+TAKEN = 7    -- another hold owns what this one had
 RENEWED = 8  -- the TTL of the hold was raised
 BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothing was done
 DIFFERS = 10 -- of a counted resource: another number of permits is in use, nothing was done
 CROWDED = 11 -- of a counted resource: it has as many holds as it may have, nothing was done
-ENTRY_TTL = 4500000 -- µs that a queue entry stands without a re-check
-QUEUE_TTL = 9000 -- ms that a queue's key stands behind a new entry: twice that. In a script it stands in
+ENTRY_TTL = 4500000 -- µs for which a queue entry counts without a re-check
+QUEUE_TTL = 9000 -- ms: a queue's key outlives a new entry by twice that. A script has it in
              -- quotes: Redis makes a slow printf of each number that is an argument
 RUN = 256    -- grants of a counted resource in one script
-MOST_HOLDS = 10000 -- of a counted resource: what a scan can look at in a few ms
-MOST_TOLD = 16 -- of these, whose clients are told when somebody waits
-FEW_HOLDS = 256 -- of these: among more, nobody looks for those whose clients are told,
+MOST_HOLDS = 10000 -- of a counted resource: what a scan can read in a few ms
+MOST_TOLD = 16 -- of these, whose clients are notified when a caller waits
+FEW_HOLDS = 256 -- of these: among more, no script searches for notified ones,
              -- which would take a ms and more
-SCAN_PERIOD = 10000 -- ms: so long after the last scan the next script that reads the books scans in any case
+SCAN_PERIOD = 10000 -- ms: that long after the last scan the next script that reads the books always scans

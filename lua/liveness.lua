@@ -1,16 +1,16 @@
 -- Included by the scripts that grant to waiters, of every protocol whose waiters queue in Redis:
--- which of their clients are alive, as far as anybody can know. They have `call`, `clients` and
+-- which of their clients are alive, as far as that can be known. They define `call`, `clients` and
 -- `now`.
 
--- Of so many channels at the most anything is remembered.
+-- The maximum number of channels that are remembered.
 local LONGEST_BLOCK = 1024
 
--- Channels that were asked about: how many are subscribed, nothing where that is not known; and the
--- digit of the client whose entries a re-check has kept, false: none has. They do not change while
--- a script runs, and a crowd of one process has one channel.
+-- The channels that were checked: how many subscribers they have, nil if unknown; and the digit of
+-- the client whose entries a re-check has kept, false: none has. They do not change while a script
+-- runs, and a crowd of one process has one channel.
 local receivers, kept, asked = {}, {}, 0
 
--- Of a crowd of many clients nothing is remembered: the memory would cost more than it saves.
+-- For a crowd of many clients nothing is remembered: the memory would cost more than it saves.
 local function forget()
   if asked > LONGEST_BLOCK then
     receivers, kept, asked = {}, {}, 0
@@ -33,9 +33,8 @@ local function ask(channels)
   end
 end
 
--- Is the client of this entry dead? When its time is over; or when nobody is subscribed to its
--- channel, and the number of subscribers proves something. What the client's last re-check has said
--- counts more than what the entry says.
+-- Is the client of this entry dead? It is if its time is over; or if its channel has no subscriber,
+-- and the number of subscribers is reliable. The client's last re-check counts more than its entry.
 local function isDead(channel, digit, ticket)
   local since = kept[channel]
   if not since and now - ticket > ENTRY_TTL then

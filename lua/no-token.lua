@@ -1,7 +1,7 @@
--- Included where a token may be needed that does not exist. `usedUp`: what stands in the clock then.
+-- Included if a needed token may not exist. `usedUp`: the content of the clock then.
 
--- What a caller is told that needs a token when there is none. Something else than a lock has
--- written the clock.
+-- The error for a caller that needs a token when there is none. Another program has written the
+-- clock.
 local function noToken()
   if type(usedUp) == "table" then
     return usedUp

@@ -1,10 +1,9 @@
 -- Included by the acquire script of each protocol, which runs it for the first command of a
--- connection: without it a script could fail at its second write, for want of a right, and leave
--- half of its work behind. Answers with an error that names the first of these commands that the
--- user may not run; with nothing when the user may run them all.
--- Redis 6.2 cannot tell: there nothing is looked at ahead. It has no sharded messages either, so
--- that in Cluster a lock would be handed to a waiter that nobody tells: it is refused, before the
--- first one is taken.
+-- connection: otherwise a script could fail at its second write for lack of a right, with half of
+-- its work done. Returns an error that names the first of these commands that the user may not run;
+-- nothing if the user may run them all.
+-- Redis 6.2 cannot check ahead. It has no sharded messages either, so in Cluster a lock would be
+-- handed to a waiter that receives no message: it is refused, before the first lock is taken.
 local function missingRight(commands)
   for _, command in ipairs(commands) do
     if not redis.acl_check_cmd then

@@ -18,7 +18,10 @@ async function act(action: Action, { kind, name }: Lock, { id: holder, mode }: S
       ? (JSON.parse(text) as Done)
       : { done: false, said: text };
   } catch {
-    return { done: false, said: "The server of this page did not answer: whether it was done is not known." };
+    return {
+      done: false,
+      said: "The server of this page did not answer: so it is not known whether it was done.",
+    };
   }
 }
 
@@ -27,8 +30,8 @@ export async function recallLock(lock: Lock, holder: ShownHolder): Promise<void>
 }
 
 /**
- * Ends a hold, when the name has been typed. It is the one that was seen when this was opened,
- * whatever comes meanwhile.
+ * Force-releases a hold, after the name has been typed: the hold that was shown when this was
+ * opened, whatever comes meanwhile.
  */
 export function breakHold(lock: Lock, holder: ShownHolder): void {
   const input = h("input", {
@@ -37,13 +40,13 @@ export function breakHold(lock: Lock, holder: ShownHolder): void {
     spellcheck: "false",
     "aria-label": "Name of the lock",
   });
-  const sure = h("button", { type: "submit", class: "danger", disabled: true }, "Break it");
+  const sure = h("button", { type: "submit", class: "danger", disabled: true }, "Force-release");
   input.addEventListener("input", () => {
     sure.disabled = input.value !== visible(lock.name) && input.value !== lock.name;
   });
   const dialog = h(
     "dialog",
-    { close: () => dialog.remove() },
+    { "aria-labelledby": "asked", close: () => dialog.remove() },
     h(
       "form",
       {
@@ -55,18 +58,18 @@ export function breakHold(lock: Lock, holder: ShownHolder): void {
           void act("break", lock, holder).then(tell);
         },
       },
-      h("h2", {}, `Take it away from ${nameOf(holder)}?`),
+      h("h2", { id: "asked" }, `Force-release ${visible(lock.name)}?`),
       h(
         "p",
         {},
-        "Its work goes on until it notices, beside that of the next holder. Only a resource that checks fencing tokens keeps the two apart. Type the name of the lock to go on:",
+        `The lock is taken away from ${nameOf(holder)}, which works on until it notices, beside the next holder. Only a resource that checks fencing tokens keeps the two apart. Type the name of the lock to confirm:`,
       ),
       h("p", { class: "mono typed" }, visible(lock.name)),
       input,
       h(
         "p",
         { class: "actions" },
-        h("button", { type: "button", click: () => dialog.close() }, "Leave it"),
+        h("button", { type: "button", click: () => dialog.close() }, "Cancel"),
         sure,
       ),
     ),

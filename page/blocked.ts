@@ -1,6 +1,6 @@
 import type { ShownBlock, ShownBlocked, ShownClient } from "../src/tools/ui/shown.ts";
 import { harmless } from "../src/util/visible.ts";
-import { circle } from "./circles.ts";
+import { deadlock } from "./deadlock.ts";
 import { h } from "./dom.ts";
 import { many } from "./format.ts";
 import { each, lockLink, nothing, person } from "./parts.ts";
@@ -26,8 +26,12 @@ export class Blocked implements View<ShownBlocked> {
     );
     if (form === this.#shown) return;
     this.#shown = form;
-    this.#circles.replaceChildren(...each(circles ?? [], (one) => circle(one, age), "li"));
+    const focused = document.activeElement?.getAttribute("href");
+    this.#circles.replaceChildren(...each(circles ?? [], (one) => deadlock(one, age), "li"));
     this.#tree.replaceChildren(...each(clients, (client) => branch(client, age), "li"));
+    const links = [...document.querySelectorAll<HTMLElement>("main a")];
+    if (focused && document.activeElement === document.body)
+      links.find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
     const notes = [
       form.includes('"circle":"sign"') && SIGN,
       unread !== null && harmless(unread),
@@ -40,8 +44,8 @@ export class Blocked implements View<ShownBlocked> {
       ...(isEmpty
         ? [
             nothing(
-              "Nobody waits for anybody.",
-              "A client that holds a lock that others want stands here, with those behind it.",
+              "No process is blocked.",
+              "A process that holds a lock appears here while others wait for it.",
             ),
           ]
         : []),
@@ -50,15 +54,15 @@ export class Blocked implements View<ShownBlocked> {
 }
 
 const SIGN =
-  "Where it says “a sign”, processes wait for each other. That is a deadlock if the same work holds the one lock and waits for the other; a process that serves several callers may be in a circle by chance.";
+  "Where it says “deadlock not proven”, processes wait for each other. It is a deadlock if the same caller holds the one lock and waits for the other; a process with several callers may be listed by chance.";
 
-/** What differs at each look. */
+/** What differs each time. */
 const TIMES: ReadonlySet<string> = new Set(["heldFor", "waitedFor", "remaining"]);
 
 const CIRCLES = {
   deadlock: "waits in a deadlock",
-  possible: "waits in a circle, perhaps a deadlock",
-  sign: "waits in a circle: a sign, no proof",
+  possible: "perhaps waits in a deadlock",
+  sign: "deadlock not proven",
 } as const;
 
 function branch(client: ShownClient, age: number | null): HTMLElement {

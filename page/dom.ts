@@ -1,5 +1,12 @@
 // All that is shown goes through here, as text and never as markup: names of locks are anybody's.
 
+/** An element of index.html. */
+export function at(id: string): HTMLElement {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no ${id}`);
+  return element;
+}
+
 type Child = Node | string | null | false;
 type Properties = Record<string, string | boolean | EventListener | null>;
 
@@ -41,6 +48,7 @@ export function say(element: Element, text: string): void {
 /** Puts these in place of what is there, and moves only what does not stand where it belongs. */
 export function arrange(parent: Element, wanted: readonly Element[]): void {
   const focused = document.activeElement;
+  const index = [...parent.children].findIndex((one) => one.contains(focused));
   let place = parent.firstElementChild;
   for (const one of wanted) {
     if (one === place) place = place.nextElementSibling;
@@ -51,7 +59,9 @@ export function arrange(parent: Element, wanted: readonly Element[]): void {
     place.remove();
     place = next;
   }
-  // What is moved loses the focus.
-  if (focused instanceof HTMLElement && focused !== document.activeElement && parent.contains(focused))
-    focused.focus({ preventScroll: true });
+  // What is moved loses the focus; where it has gone, the link in its place gets it.
+  if (index < 0 || focused === document.activeElement || !(focused instanceof HTMLElement)) return;
+  const next = parent.contains(focused) ? focused : parent.children[Math.min(index, wanted.length - 1)];
+  const target = next === focused ? focused : next?.querySelector<HTMLElement>("a");
+  target?.focus({ preventScroll: true });
 }

@@ -1,16 +1,17 @@
-import type { ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
+import type { Happened, ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
 
-/** "420 ms", "3.2 s", "42 s", "3 min 07 s", "2 h 05 min", "3 d 4 h". */
+/** "420 ms", "3.2 s", "42 s", "3 min 07 s", "14 min", "2 h 05 min", "3 d 4 h". */
 export function time(ms: number | null): string {
   if (ms === null) return "–";
   const s = Math.max(0, ms) / 1_000;
   if (s < 1) return `${Math.round(s * 1_000)} ms`;
   if (s < 10) return `${(Math.floor(s * 10) / 10).toFixed(1)} s`;
   if (s < 60) return `${Math.floor(s)} s`;
-  if (s < 3_600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  if (s < 600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  if (s < 3_600) return `${Math.floor(s / 60)} min`;
   if (s < 86_400) return `${Math.floor(s / 3_600)} h ${two((s / 60) % 60)} min`;
   return `${Math.floor(s / 86_400)} d ${Math.floor((s / 3_600) % 24)} h`;
 }
@@ -26,7 +27,7 @@ export function nameOf(party: ShownParty): string {
   return party.label === null ? placeOf(party) : visible(party.label);
 }
 
-export const placeOf = ({ host, pid, id }: ShownParty): string =>
+export const placeOf = ({ host, pid, id }: Pick<ShownParty, "host" | "pid" | "id">): string =>
   host === null ? visible(id) : `${visible(host)}:${pid}`;
 
 const KINDS = {
@@ -42,5 +43,11 @@ export const kindOf = (kind: ShownLock["kind"]): string => KINDS[kind];
 export const linkTo = ({ kind, name }: Pick<ShownLock, "kind" | "name">): string =>
   `#/lock/${kind}/${encodeURIComponent(name)}`;
 
-/** Where a client runs, by its id. */
-export const clientOf = (id: string): string => visible(id.replace(/:[0-9a-f]{16}$/, ""));
+/** The view of all locks, with its filters. */
+export const linkToNow = (filters: URLSearchParams): string => `#/now?${filters}`.replace(/\?$/, "");
+
+/** "nightly invoices, billing-7c9f:1": the client that reported an event. */
+export function clientOf({ client, label, host, pid }: Happened): string {
+  const place = placeOf({ host, pid, id: client });
+  return label === null ? place : `${visible(label)}, ${place}`;
+}

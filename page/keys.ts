@@ -1,4 +1,5 @@
-const VIEWS: Readonly<Record<string, string>> = { n: "#/now", b: "#/blocked", h: "#/heat" };
+/** Links of the head, by key: that to "now" has the filters. */
+const VIEWS: Readonly<Record<string, string>> = { n: "now", b: "blocked", w: "wait-times", Escape: "now" };
 
 /**
  * All can be done without a mouse. Nothing is taken from somebody who types, nor from the browser's
@@ -9,14 +10,13 @@ export function listenToKeys(): void {
     const { key, target, ctrlKey, metaKey, altKey } = event;
     if (ctrlKey || metaKey || altKey || document.querySelector("dialog[open]")) return;
     const search = document.getElementById("search");
-    if (target instanceof HTMLInputElement) {
+    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) {
       if (key === "Escape") target.blur();
       else if (key === "ArrowDown" && target === search) move(event, 1);
       return;
     }
-    const hash = VIEWS[key];
-    if (hash !== undefined) location.hash = hash;
-    else if (key === "Escape" && location.hash !== "#/now") location.hash = "#/now";
+    const view = VIEWS[key];
+    if (view !== undefined) document.querySelector<HTMLElement>(`nav [data-view=${view}]`)?.click();
     else if (key === "/" && search) {
       event.preventDefault();
       search.focus();

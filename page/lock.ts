@@ -7,9 +7,10 @@ import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
-/** One lock: its holders, its queue in order, and what became of it lately. */
+/** One lock: its holders, its queue in order, and its history. */
 export class One implements View<ShownOne> {
   readonly #lock: Pick<ShownLock, "kind" | "name">;
+  readonly #back: string;
   readonly #holders = h("ul", { class: "cards" });
   readonly #queue = h("ol", { class: "queue" });
   readonly #held = h("h2", {}, "Held by");
@@ -19,8 +20,10 @@ export class One implements View<ShownOne> {
   readonly #cards = new Map<string, Card>();
   readonly #places = new Map<string, Place>();
 
-  constructor(lock: Pick<ShownLock, "kind" | "name">) {
+  /** `back`: where the link above leads. */
+  constructor(lock: Pick<ShownLock, "kind" | "name">, back: string) {
     this.#lock = lock;
+    this.#back = back;
   }
 
   begin(view: Element): void {
@@ -29,7 +32,7 @@ export class One implements View<ShownOne> {
       h(
         "div",
         { class: "title" },
-        h("a", { class: "back", href: "#/now", "aria-label": "Back" }, "←"),
+        h("a", { class: "back", href: this.#back, "aria-label": "Back to the locks" }, "←"),
         h("h1", {}, visible(name)),
         badge(kind),
       ),
@@ -40,12 +43,24 @@ export class One implements View<ShownOne> {
     );
   }
 
-  show({ lock, holders, waiters, history, actions, age, isPartial, trouble, untold }: ShownOne): void {
+  show({
+    lock,
+    holders,
+    value,
+    waiters,
+    history,
+    processes,
+    actions,
+    age,
+    isPartial,
+    trouble,
+    untold,
+  }: ShownOne): void {
     this.#free.replaceChildren(
       // As long as not all were asked for, it may be held.
       ...(lock || trouble || isPartial
         ? []
-        : [nothing("It is free, and no process waits.", "This page goes on looking.")]),
+        : [nothing("It is free, and no process waits.", "This page keeps checking.")]),
     );
     const permits = lock?.permits ?? null;
     const used = holders.reduce((sum, { units }) => sum + units, 0);
@@ -59,7 +74,7 @@ export class One implements View<ShownOne> {
     const cardOf = (holder: ShownHolder): HTMLElement => {
       const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions);
       this.#cards.set(holder.id, card);
-      card.show(holder, age, lock?.kept === true);
+      card.show(holder, age, lock?.kept === true, value);
       return card.element;
     };
     const placeOf = (waiter: ShownWaiter): HTMLElement => {
@@ -72,7 +87,7 @@ export class One implements View<ShownOne> {
     arrange(this.#queue, each(waiters, placeOf, "li"));
     for (const known of [this.#cards, this.#places])
       for (const [id, { element }] of known) if (!element.isConnected) known.delete(id);
-    const past = history ? [h("h2", {}, "Lately"), lately(history)] : [];
+    const past = history ? [h("h2", {}, "History"), pastOf(history, processes)] : [];
     if (history && untold !== null) past.push(h("p", { class: "note" }, visible(untold)));
     this.#past.replaceChildren(...past);
   }
@@ -81,14 +96,25 @@ export class One implements View<ShownOne> {
 /** `places`: in the queue, of which a fair lock has one for each caller. */
 function waitingInWords(processes: number, places: number): string {
   const callers = places > processes ? `, with ${many(places, "caller")}` : "";
-  return `${many(processes, "waiting process", "waiting processes")}${callers}, in this order`;
+  return `${many(processes, "waiting process", "waiting processes")}${callers}, the next one first`;
 }
 
 class Card {
   readonly element: HTMLElement;
   readonly #for = h("dd");
   readonly #lease = new LeaseBar();
-  readonly #kept = h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside.");
+  readonly #since = h("span");
+  readonly #late = h(
+    "p",
+    { class: "late bad" },
+    "Its lease was not renewed for ",
+    this.#since,
+    ": its process may hang, or may not reach Redis.",
+  );
+  /** What a leader publishes. */
+  readonly #value = h("dd", { class: "mono" });
+  readonly #published = h("div", {}, h("dt", {}, "Value"), this.#value);
+  readonly #kept = h("p", { class: "note" }, "Its process has it cached, and may not use it.");
   readonly #recall: HTMLElement | null = null;
   readonly #actions: HTMLElement;
   readonly #canBreak: boolean;
@@ -102,32 +128,41 @@ class Card {
       { class: "actions" },
       this.#recall,
       this.#canBreak &&
-        h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
+        h(
+          "button",
+          { type: "button", class: "danger", click: () => breakHold(lock, holder) },
+          "Force-release …",
+        ),
     );
     this.element = h(
       "li",
       { class: "card" },
       person(holder),
       this.#kept,
+      this.#late,
       h(
         "dl",
         {},
-        h("div", {}, h("dt", {}, "for"), this.#for),
-        h("div", {}, h("dt", {}, "lease left"), h("dd", {}, this.#lease.element)),
+        h("div", {}, h("dt", {}, "Held for"), this.#for),
+        h("div", {}, h("dt", {}, "Lease left"), h("dd", {}, this.#lease.element)),
         holder.token !== null &&
-          h("div", {}, h("dt", {}, "token"), h("dd", { class: "mono" }, String(holder.token))),
+          h("div", {}, h("dt", {}, "Token"), h("dd", { class: "mono" }, String(holder.token))),
+        this.#published,
       ),
       this.#actions,
     );
   }
 
-  show(holder: ShownHolder, age: number | null, kept: boolean): void {
-    // Readers that come keep it from being so.
+  show(holder: ShownHolder, age: number | null, kept: boolean, value: string | null): void {
     this.#kept.hidden = !kept;
     if (this.#recall) this.#recall.hidden = !kept;
     this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
     grow(this.#for, holder.heldFor, age);
     this.#lease.show(holder, age);
+    this.#late.hidden = holder.unrenewed === null;
+    grow(this.#since, holder.unrenewed, age);
+    say(this.#value, visible(value ?? ""));
+    this.#published.hidden = value === null;
   }
 }
 
@@ -145,24 +180,33 @@ class Place {
 const WHAT = {
   acquire: "got it, after",
   giveup: "gave up, after",
-  lost: "lost it, after",
+  lost: "lost it, and noticed that after",
 } as const;
 
-function lately(history: readonly Happened[]): HTMLElement {
+function pastOf(history: readonly Happened[], processes: number): HTMLElement {
   if (history.length === 0)
-    return h(
-      "p",
-      { class: "note" },
-      "Nothing was told in the last 15 minutes by processes that are observed.",
-    );
+    return processes > 0
+      ? h(
+          "p",
+          { class: "note" },
+          `No events in the last 15 minutes, in which ${many(processes, "process", "processes")} reported.`,
+        )
+      : h(
+          "p",
+          { class: "note" },
+          "No history: no process is being observed. ",
+          h("a", { href: "#/wait-times" }, "How to turn it on"),
+        );
   return h("ul", { class: "history" }, ...each(history, happened, "li"));
 }
 
-const happened = ({ what, ago, waitedFor, heldFor, why, client }: Happened): HTMLElement =>
-  h(
+function happened(event: Happened): HTMLElement {
+  const { what, ago, waitedFor, heldFor, why } = event;
+  return h(
     "li",
     { class: what },
     h("span", { class: "time" }, `${time(ago)} ago`),
-    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(heldFor ?? waitedFor)}`),
+    h("span", {}, `${clientOf(event)} ${WHAT[what]} ${time(heldFor ?? waitedFor)}`),
     why !== null && h("small", {}, visible(why)),
   );
+}

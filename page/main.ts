@@ -1,57 +1,56 @@
 import type { Shown } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { Blocked } from "./blocked.ts";
-import { say } from "./dom.ts";
-import { many, number } from "./format.ts";
-import { HeatView } from "./heat.ts";
+import { at, say } from "./dom.ts";
+import { linkToNow, many, number } from "./format.ts";
 import { listenToKeys } from "./keys.ts";
 import { One } from "./lock.ts";
 import { Now } from "./now.ts";
 import { follow } from "./source.ts";
 import { standStill, startTicking } from "./ticking.ts";
+import { admit, judge, STALE } from "./verdict.ts";
 import type { View } from "./view.ts";
+import { WaitTimesView } from "./wait-times.ts";
 
-const at = (id: string): HTMLElement => {
-  const element = document.getElementById(id);
-  if (!element) throw new Error(`the page has no ${id}`);
-  return element;
-};
+const [main, status, said, alarm] = [at("view"), at("status"), at("said"), at("alarm")];
 
-const [main, status, said, trouble] = [at("view"), at("status"), at("said"), at("trouble")];
-const alarm = at("alarm");
-
-/**
- * ms without an answer of Redis after which the page says so; where looks take long, so many after
- * the next one was due.
- */
-const LATE = 6_000;
+/** Where looks take long, data is late so many ms after the next look was due. */
 const LATE_AFTER_DUE = 4_000;
 
-let search = "";
+/** Of the view of all locks, which has them in its address. */
+const FILTERS: ReadonlySet<string> = new Set(["search", "waited", "sort"]);
+let filters = new URLSearchParams();
 let stop = (): void => {};
+/** The view that is open. */
+let current: unknown = null;
 /**
  * When Redis answered last, by the clock of this browser, when the next answer is due, and what it
  * said; null: not yet.
  */
 let last: { readonly at: number; readonly due: number; readonly locks: string } | null = null;
-/** "away": why nothing newer comes is told. "late": that is not known yet. */
+/** "away": nothing newer comes, for a reason that is shown. "late": the reason is not known yet. */
 let state: "new" | "live" | "late" | "away" = "new";
 const opened = performance.now();
 
-/** What stands behind the "#": a view, and for a lock its kind and name. */
+/** What follows the "#": a view, and for a lock its kind and name. */
 function place(): { readonly view: string; readonly kind: string; readonly name: string } {
-  const [, view = "now", kind = "", name = ""] = location.hash.split("/");
+  const [, view = "", kind = "", name = ""] = location.hash.replace(/\?.*/, "").split("/");
   try {
-    return { view: view || "now", kind, name: decodeURIComponent(name) };
-  } catch {
-    return { view: "now", kind: "", name: "" };
-  }
+    if (["blocked", "wait-times", "lock"].includes(view))
+      return { view, kind, name: decodeURIComponent(name) };
+  } catch {}
+  return { view: "now", kind: "", name: "" };
 }
 
 function open(): void {
   const { view: wanted, kind, name } = place();
   const query = new URLSearchParams(wanted === "lock" ? { view: wanted, kind, name } : { view: wanted });
+  if (wanted === "now") {
+    const given = new URLSearchParams(/\?(.*)/.exec(location.hash)?.[1]);
+    filters = new URLSearchParams([...given].filter(([name, value]) => FILTERS.has(name) && value !== ""));
+  }
   const view = viewOf(wanted, kind, name) as View<Shown>;
+  current = view;
   view.begin(main);
   document.title = wanted === "lock" ? `${visible(name)} · Locks` : "Locks";
   for (const link of document.querySelectorAll("nav a"))
@@ -61,7 +60,10 @@ function open(): void {
 }
 
 function watch(query: URLSearchParams, view: View<Shown>): void {
-  if (search !== "" && query.get("view") === "now") query.set("search", search);
+  if (query.get("view") === "now") {
+    for (const [filter, value] of filters) query.set(filter, value);
+    document.querySelector("nav [data-view=now]")?.setAttribute("href", linkToNow(filters));
+  }
   stop();
   stop = follow(
     query,
@@ -70,19 +72,20 @@ function watch(query: URLSearchParams, view: View<Shown>): void {
       hear(seen);
       view.show(seen);
     },
-    (why) => {
-      away(why);
-      turn("away");
-    },
+    (why) => away("No new data.", why),
   );
 }
 
 function viewOf(wanted: string, kind: string, name: string): unknown {
   if (wanted === "blocked") return new Blocked();
-  if (wanted === "heat") return new HeatView();
-  if (wanted === "lock") return new One({ kind, name } as ConstructorParameters<typeof One>[0]);
-  const now: Now = new Now(search, (text) => {
-    search = text.trim();
+  if (wanted === "wait-times") return new WaitTimesView();
+  if (wanted === "lock")
+    return new One({ kind, name } as ConstructorParameters<typeof One>[0], linkToNow(filters));
+  const now: Now = new Now(filters, () => {
+    // RACE: a search counts 200 ms after it was typed. If another view was opened meanwhile, the
+    // address would be that of this one again, and the other one would be shown nothing any more.
+    if (current !== now) return;
+    history.replaceState(null, "", linkToNow(filters));
     watch(new URLSearchParams({ view: "now" }), now as View<Shown>);
   });
   return now;
@@ -92,17 +95,16 @@ function viewOf(wanted: string, kind: string, name: string): unknown {
 function hear(seen: Shown): void {
   if (seen.age !== null) {
     const locks = seen.isPartial
-      ? `Looking: ${many(seen.total, "lock")} so far`
+      ? `Reading: ${many(seen.total, "lock")} so far`
       : `${many(seen.total, "lock")}, ${number(seen.waitedLocks)} waited for`;
     last = { at: performance.now() - seen.age, due: seen.due, locks };
   }
   if (seen.trouble !== null) {
-    away(seen.trouble);
-    turn("away");
+    away("No data from Redis:", seen.trouble);
     return;
   }
-  trouble.hidden = true;
   turn("live");
+  judge(seen);
   // Where none are looked for, what was known before stays.
   if (seen.deadlocks !== null || seen.unread !== null) {
     const found = seen.deadlocks ?? 0;
@@ -124,18 +126,20 @@ function turn(next: typeof state): void {
 /** How old what is shown is. */
 function tell(): void {
   const passed = performance.now() - (last?.at ?? opened);
-  const isLate = passed > Math.max(LATE, (last?.due ?? 0) + LATE_AFTER_DUE);
-  if (isLate && (state === "live" || state === "new")) turn("late");
+  const isLate = passed > Math.max(STALE, (last?.due ?? 0) + LATE_AFTER_DUE);
   const s = `${Math.round(passed / 1_000)} s`;
-  if (state === "late" || state === "away") say(said, `No answer for ${s}`);
+  if (isLate && (state === "live" || state === "new")) {
+    admit(last === null ? "No answer yet." : "No new data: what you see is old.", "");
+    turn("late");
+  } else if (state === "late" || state === "away") say(said, `No answer for ${s}`);
   else if (last === null) say(said, "Connecting …");
-  else say(said, passed < LATE ? last.locks : `${last.locks} · ${s} ago`);
+  else say(said, `${last.locks} · ${passed < STALE ? "" : "stale, "}updated ${s} ago`);
 }
 
-function away(why: string): void {
+function away(title: string, why: string): void {
   const sentence = /[.!?]\s*$/.test(why) ? why.trim() : `${why}.`;
-  say(trouble, last === null ? visible(sentence) : `${visible(sentence)} What you see is the last answer.`);
-  trouble.hidden = false;
+  admit(title, last === null ? sentence : `${sentence} What you see is the last answer.`);
+  turn("away");
 }
 
 addEventListener("hashchange", () => {

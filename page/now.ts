@@ -2,21 +2,42 @@ import type { ShownLock, ShownNow } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, linkTo, many, number, time } from "./format.ts";
-import { badge, each, LeaseBar, lockLink, nothing, person } from "./parts.ts";
+import { badge, cell, each, head, LeaseBar, lockLink, nothing, person, table } from "./parts.ts";
 import { grow, tick } from "./ticking.ts";
+import { levelOf } from "./verdict.ts";
 import type { View } from "./view.ts";
 
-/** All locks, those first for which somebody has waited longest. */
+/** The columns: their titles, and what sorts by each when it is chosen first. */
+const COLUMNS = [
+  ["Lock", "name"],
+  ["Held by", "holder"],
+  ["Held for", "-held"],
+  ["Lease left", "left"],
+  ["Waiting processes", "-waiting"],
+  ["Longest wait", "-wait"],
+] as const;
+const DEFAULT = "-wait";
+const columnOf = (sort: string): string => sort.replace("-", "");
+const reversed = (sort: string): string => (sort.startsWith("-") ? columnOf(sort) : `-${sort}`);
+
+/** All locks, or those that the filters leave, in the order of a column. */
 export class Now implements View<ShownNow> {
   readonly #rows = new Map<string, Row>();
-  readonly #body = h("tbody");
+  readonly #body = h("tbody", { role: "rowgroup" });
   readonly #summary = h("p", { class: "summary" });
   readonly #search: HTMLInputElement;
+  readonly #waited: HTMLElement;
+  readonly #sort: HTMLSelectElement;
+  readonly #heads: readonly HTMLElement[];
   readonly #table: HTMLElement;
   readonly #empty = h("div");
+  readonly #filters: URLSearchParams;
+  readonly #changed: () => void;
 
-  /** `searched`: tells what is looked for. */
-  constructor(search: string, searched: (text: string) => void) {
+  /** `filters`: "search", "waited" and "sort", which this view changes. */
+  constructor(filters: URLSearchParams, changed: () => void) {
+    this.#filters = filters;
+    this.#changed = changed;
     let timer = 0;
     this.#search = h("input", {
       type: "search",
@@ -28,24 +49,59 @@ export class Now implements View<ShownNow> {
       spellcheck: "false",
       input: () => {
         clearTimeout(timer);
-        timer = setTimeout(() => searched(this.#search.value), 200);
+        timer = setTimeout(() => this.#set("search", this.#search.value.trim()), 200);
       },
     });
-    this.#search.value = search;
-    const head = ["Lock", "Held by", "For", "Lease left", "Waiting processes", "Longest wait"];
-    this.#table = h(
-      "table",
-      { class: "now" },
-      h("thead", {}, h("tr", {}, ...head.map((text) => h("th", { scope: "col" }, text)))),
-      this.#body,
+    this.#search.value = filters.get("search") ?? "";
+    const toggle = (): void => this.#set("waited", filters.has("waited") ? "" : "1");
+    this.#waited = h("button", { type: "button", class: "filter", click: toggle }, "Waited for");
+    const choose = (): void => this.#set("sort", this.#sort.value);
+    this.#sort = h(
+      "select",
+      { "aria-label": "Sort by", change: choose },
+      ...COLUMNS.map(([title, sort]) => h("option", { value: sort }, title)),
     );
+    this.#heads = COLUMNS.map(([title, sort]) => {
+      const click = (): void => this.#set("sort", this.#now === sort ? reversed(sort) : sort);
+      return head({}, h("button", { type: "button", click }, title, h("span", { "aria-hidden": "true" })));
+    });
+    const caption = "Locks that are held or waited for. The buttons in the head sort them.";
+    this.#table = table("now", caption, this.#heads, this.#body);
+    this.#mark();
   }
 
   begin(view: Element): void {
-    view.replaceChildren(h("div", { class: "tools" }, this.#search, this.#summary), this.#table, this.#empty);
+    const tools = h("div", { class: "tools" }, this.#search, this.#waited, this.#sort, this.#summary);
+    view.replaceChildren(tools, this.#table, this.#empty);
   }
 
-  show({ locks, fitting, total, isByName, isPartial, age, trouble }: ShownNow): void {
+  /** What the locks are sorted by. */
+  get #now(): string {
+    return this.#filters.get("sort") ?? DEFAULT;
+  }
+
+  #set(name: string, value: string): void {
+    if (value === "" || (name === "sort" && value === DEFAULT)) this.#filters.delete(name);
+    else this.#filters.set(name, value);
+    this.#mark();
+    this.#changed();
+  }
+
+  #mark(): void {
+    const by = this.#now;
+    for (const [i, [, sort]] of COLUMNS.entries()) {
+      const isSorted = columnOf(by) === columnOf(sort);
+      if (isSorted) this.#sort.value = sort;
+      const order = by.startsWith("-") ? "descending" : "ascending";
+      const title = this.#heads[i];
+      title?.setAttribute("aria-sort", isSorted ? order : "none");
+      const arrow = title?.querySelector("span");
+      if (arrow) say(arrow, isSorted ? (order === "ascending" ? " ↑" : " ↓") : "");
+    }
+    this.#waited.setAttribute("aria-pressed", String(this.#filters.has("waited")));
+  }
+
+  show({ locks, fitting, total, isByName, isCut, isPartial, age, trouble }: ShownNow): void {
     const show = (lock: ShownLock): HTMLElement => {
       const key = `${lock.kind} ${lock.name}`;
       const row = this.#rows.get(key) ?? new Row(lock);
@@ -57,33 +113,38 @@ export class Now implements View<ShownNow> {
     for (const [key, row] of this.#rows) if (!row.element.isConnected) this.#rows.delete(key);
     const cut = fitting > locks.length ? `, ${number(locks.length)} of ${number(fitting)} shown` : "";
     const found = fitting === total ? many(total, "lock") : `${number(fitting)} of ${many(total, "lock")}`;
-    const how = isByName ? ", by their names alone" : "";
-    say(this.#summary, fitting === total && cut === "" ? "" : `${found}${cut}${how}`);
+    const how = isByName ? ", found by their names alone" : "";
+    const sorted = isCut && this.#now !== DEFAULT ? ", sorted among the longest waits and holds" : "";
+    say(this.#summary, fitting === total && cut === "" ? "" : `${found}${cut}${how}${sorted}`);
     this.#table.hidden = locks.length === 0;
     this.#empty.hidden = locks.length > 0;
-    if (locks.length === 0 && trouble === null && isPartial) this.#empty.replaceChildren();
-    else if (locks.length === 0 && trouble === null)
-      this.#empty.replaceChildren(
-        total === 0
-          ? nothing(
-              "Nobody holds a lock.",
-              "A lock appears here when somebody takes it or waits for it, and goes when it is free.",
-            )
-          : nothing(
-              "No lock fits.",
-              isByName ? "Only names were looked through." : "Names, labels and hosts were looked through.",
-            ),
+    if (locks.length > 0 || trouble !== null) return;
+    this.#empty.replaceChildren(...(isPartial ? [] : [this.#nothing(total, isByName)]));
+  }
+
+  #nothing(total: number, isByName: boolean): HTMLElement {
+    if (total === 0)
+      return nothing(
+        "No lock is held.",
+        "A lock appears here when a process takes it or waits for it, and goes when it is free.",
       );
+    if (this.#filters.has("waited") && !this.#filters.has("search"))
+      return nothing("No process is waiting.", `None of ${many(total, "lock")} is waited for.`);
+    const read = isByName ? "Only names were searched." : "Names, labels and hosts were searched.";
+    return nothing(
+      "No lock fits.",
+      this.#filters.has("waited") ? `${read} Only locks that are waited for fit.` : read,
+    );
   }
 }
 
 class Row {
   readonly element: HTMLElement;
-  readonly #holder = h("td", { class: "holder", "data-is": "held by" });
+  readonly #holder = cell("holder");
   readonly #for = h("span");
   readonly #lease = new LeaseBar();
   readonly #waiters = h("span", { class: "count" });
-  readonly #waited = h("span");
+  readonly #longest = h("span");
   readonly #lost = h("small", { class: "loss" });
   #shown = "";
 
@@ -95,13 +156,13 @@ class Row {
     };
     this.element = h(
       "tr",
-      { click: open },
-      h("td", { class: "lock" }, lockLink(lock), badge(lock.kind), this.#lost),
+      { role: "row", click: open },
+      cell("lock", lockLink(lock), " ", badge(lock.kind), " ", this.#lost),
       this.#holder,
-      h("td", { class: "time", "data-is": "for" }, this.#for),
-      h("td", { class: "leases", "data-is": "lease left" }, this.#lease.element),
-      h("td", { class: "time", "data-is": "waiting processes" }, this.#waiters),
-      h("td", { class: "time", "data-is": "longest wait" }, this.#waited),
+      cell("held time", this.#for),
+      cell("left time", this.#lease.element),
+      cell("waiting time", this.#waiters),
+      cell("wait time", this.#longest),
     );
   }
 
@@ -111,20 +172,21 @@ class Row {
     if (shown !== this.#shown) {
       this.#shown = shown;
       const parts: (Node | null)[] = holder ? [person(holder)] : [h("i", {}, "free")];
-      if (holderCount > 1) parts.push(h("small", { class: "more" }, `and ${number(holderCount - 1)} more`));
-      if (permits !== null) parts.push(h("small", { class: "more" }, `of ${many(permits, "permit")}`));
-      if (kept) parts.push(h("small", { class: "more" }, "kept, perhaps with nobody inside"));
+      if (holderCount > 1) parts.push(h("small", {}, `and ${number(holderCount - 1)} more`));
+      if (permits !== null) parts.push(h("small", {}, `of ${many(permits, "permit")}`));
+      if (kept) parts.push(h("small", { title: "Its process may not use it." }, "cached"));
       this.#holder.replaceChildren(...parts.filter((part) => part !== null));
     }
     grow(this.#for, holder?.heldFor ?? null, age);
     this.#lease.show(holder, age);
     say(this.#waiters, waiting === 0 ? "–" : waiting >= 1_000 ? "1 000 or more" : number(waiting));
     this.element.classList.toggle("waited", waiting > 0);
-    grow(this.#waited, longest, age);
+    grow(this.#longest, longest, age);
+    this.element.dataset.level = levelOf(longest);
     this.#lost.hidden = lost === null;
     if (lost) {
       tick(this.#lost, lost.ago + (age ?? 0), (passed) => say(this.#lost, `lost ${time(passed)} ago`));
-      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.heldFor)}: ${visible(lost.why ?? "not told")}`;
+      this.#lost.title = `${clientOf(lost)} lost it, and noticed that after ${time(lost.heldFor)}: ${visible(lost.why ?? "not told")}`;
     }
   }
 }

@@ -11,7 +11,7 @@ export const badge = (kind: ShownLock["kind"]): HTMLElement =>
 export const lockLink = (lock: Pick<ShownLock, "kind" | "name">): HTMLAnchorElement =>
   h("a", { class: "name", href: linkTo(lock), title: visible(lock.name) }, visible(lock.name));
 
-/** A label, and where it runs below it. */
+/** A label, and where it runs. */
 export function person(party: ShownParty): HTMLElement {
   const detail = [
     party.label === null ? null : placeOf(party),
@@ -22,6 +22,7 @@ export function person(party: ShownParty): HTMLElement {
     "span",
     { class: "person", title: visible(party.id) },
     h("b", {}, nameOf(party)),
+    " ",
     detail.length > 0 && h("small", {}, detail.join(" · ")),
   );
 }
@@ -34,18 +35,23 @@ export class LeaseBar {
   readonly #text = h("span", { class: "left" });
 
   constructor() {
-    this.element = h("span", { class: "lease" }, this.#bar, this.#text);
+    this.element = h("span", { class: "lease" }, this.#text, this.#bar);
   }
 
   show(holder: ShownHolder | null, age: number | null): void {
     const { element } = this;
     element.hidden = holder === null;
     if (!holder) return;
-    const { remaining, lease } = holder;
-    // Of a lease whose length nobody knows, what remains is no part of anything.
+    const { remaining, lease, unrenewed } = holder;
+    // Without its length, what remains of a lease is no part of anything.
     this.#bar.classList.toggle("unknown", lease === null);
     delete element.dataset.state;
-    element.title = remaining === null || lease !== null ? "" : UNKNOWN;
+    element.title =
+      unrenewed !== null
+        ? `not renewed for ${time(unrenewed)}`
+        : remaining === null || lease !== null
+          ? ""
+          : UNKNOWN;
     if (remaining === null) {
       tick(element, age, () => {});
       say(this.#text, "no end");
@@ -62,7 +68,7 @@ export class LeaseBar {
   }
 }
 
-const UNKNOWN = "How long this lease is, Redis does not say. A renewal will tell.";
+const UNKNOWN = "Redis does not say how long this lease is. Its next renewal will show it.";
 
 /**
  * An element for each; in place of one that cannot be shown, what stands in its way, so that it
@@ -81,6 +87,22 @@ export const each = <T, E extends Element>(
       return h(tag, { class: "unshown" }, tag === "tr" ? h("td", { colspan: "6" }, why) : why);
     }
   });
+
+/** A table that stays one for a screen reader where CSS shows it as a list. */
+export const table = (name: string, caption: string, heads: readonly Node[], body: Node): HTMLElement =>
+  h(
+    "table",
+    { class: name, role: "table" },
+    h("caption", { class: "unseen" }, caption),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...heads)),
+    body,
+  );
+
+export const head = (properties: Record<string, string>, ...children: (Node | string)[]): HTMLElement =>
+  h("th", { scope: "col", role: "columnheader", ...properties }, ...children);
+
+export const cell = (name: string, ...children: (Node | string)[]): HTMLElement =>
+  h("td", { class: name, role: "cell" }, ...children);
 
 /** Where there is nothing to show. */
 export const nothing = (title: string, ...more: (Node | string)[]): HTMLElement =>

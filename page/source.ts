@@ -10,7 +10,7 @@ const AGAIN = 3_000;
 const GONE = "The server of this page does not answer.";
 
 /**
- * What the server shows of a view, look by look. `lost`: it is not heard any more, and why. Returns
+ * What the server shows of a view, look by look. `lost`: nothing arrives any more, and why. Returns
  * how to stop.
  */
 export function follow(
@@ -22,7 +22,9 @@ export function follow(
   let isOver = false;
   let timer = 0;
   let silence = 0;
+  let isBroken = false;
   const heard = (patience: number): void => {
+    isBroken = patience === AGAIN;
     clearTimeout(silence);
     silence = setTimeout(() => lost(GONE), patience);
   };
@@ -35,16 +37,23 @@ export function follow(
   source.onerror = () => {
     if (isOver) return;
     // It tries again by itself unless it was refused: behind some proxies nothing streams. Each
-    // stream ends after some minutes.
+    // stream ends after some minutes. Each attempt that fails is an error of its own, which must
+    // not extend the time.
     if (source.readyState === EventSource.CLOSED) void ask();
-    else heard(AGAIN);
+    else if (!isBroken) heard(AGAIN);
   };
   const ask = async (): Promise<void> => {
     clearTimeout(silence);
     try {
       const answer = await fetch(`?part=state&${query}`, { signal: AbortSignal.timeout(SILENT) });
-      // What refuses it says why: a login is over, or the page is closed.
-      const said = answer.ok ? ((await answer.json()) as Shown) : await answer.text();
+      const type = answer.headers.get("content-type") ?? "";
+      // What refuses it says why: a login is over, or the page is closed. What stands before it may
+      // answer with a page of its own.
+      const said = /^application\/json\b/.test(type)
+        ? ((await answer.json()) as Shown)
+        : /^text\/plain\b/.test(type) || type === ""
+          ? await answer.text()
+          : `Something else answered in place of the page's server, with status ${answer.status}. Load the page again, and log in if you are asked to.`;
       if (isOver) return;
       if (typeof said === "string") lost(said);
       else show(said);

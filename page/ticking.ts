@@ -31,7 +31,7 @@ export function tick(element: Element, age: number | null, show: (passed: number
 
 /**
  * From now on times stand where they were when Redis answered last, at that time of this clock:
- * what has become of them nobody knows. Null: they go on.
+ * what has become of them is not known. Null: they go on.
  */
 export function standStill(at: number | null): void {
   if (at === still) return;

@@ -1,5 +1,5 @@
-/* A lock queue and its acquisition: src/engine/lock-queue.ts and acquisition.ts, with the deadline
- * of src/engine/lease/validity.ts. `t` is the lock queue, `k` its client. */
+/* A local lock, its acquisitions and tenures: src/engine/local-lock.ts and acquisition.ts, with the
+ * deadline of src/engine/lease/hold.ts. `t` is the local lock, `k` its client. */
 
 #ifdef STAYS
 #define EXPLICIT(t) false

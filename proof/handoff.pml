@@ -145,7 +145,7 @@
 #define LEFT 8
 #define RENEWED 9
 #define ERROR 10
-/* states of a lock queue: src/engine/states.ts, its acquisition included */
+/* states of a local lock: src/engine/acquisition.ts, tenure.ts */
 #define IDLE 0
 #define ASKING 1
 #define SUBSCRIBING 2

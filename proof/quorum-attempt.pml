@@ -1,4 +1,4 @@
-/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, votes.ts, standing.ts. `c`
+/* An attempt to take the lock, and its end: src/quorum/quorum-kind.ts, votes.ts, quorum-hold.ts. `c`
  * is the client, `n` the node. */
 
 inline start(c) {

@@ -1,4 +1,4 @@
-/* A holder: renewals and joinings, src/quorum/footprint.ts, repair.ts. */
+/* A holder: renewals and joinings, src/quorum/quorum-hold.ts, repair.ts. */
 
 inline renew(c) {
   printf("client %d: renews\n", c);

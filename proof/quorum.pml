@@ -42,7 +42,7 @@
 #define YES 2
 #define NO 3
 #define FAILED 4
-/* What a node is to a holder: src/quorum/footprint.ts */
+/* What a node is to a holder: src/quorum/quorum-hold.ts */
 #define COUNTS 0
 #define MISSING 1
 #define LATE 2

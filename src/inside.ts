@@ -1,7 +1,7 @@
-// What the other entry points and the tools may use of the package beside what users can import.
-// Two things: the inside of a client, for entry points that make locks of their own kinds; and,
-// re-exported, types and functions that know no client, for tools that show locks as messages do. A
-// tool that needs more needs a reason in test/unit/architecture.test.ts.
+// What the other entry points and the tools may use of the package in addition to the public
+// exports. First, the inside of a client, for entry points that make their own kinds of locks.
+// Second, re-exported types and functions that know no client, for tools that show locks as
+// messages do. A tool that needs more needs a reason in test/unit/architecture.test.ts.
 
 import type { Lock } from "./api/lock.ts";
 import type { Settings } from "./api/options.ts";
@@ -19,10 +19,13 @@ export { NAME_BYTES_MAX } from "./defaults.ts";
 export { Glob } from "./list/glob.ts";
 export { type Circle, circleOf, holdersOf, KINDS as NOTED_KINDS } from "./locks/deadlocks/circle.ts";
 export { decodeNote, lockOf as lockOfNote, type Note } from "./locks/deadlocks/note.ts";
-export { listOf } from "./redis/fields.ts";
-export { clientOf, waitingProcesses } from "./redis/party.ts";
+export type { Link } from "./redis/driver.ts";
+export { linkTo, noConnection } from "./redis/drivers.ts";
+export { infoField, listOf } from "./redis/fields.ts";
+export { clientOf, partyOfClient, waitingProcesses } from "./redis/party.ts";
+export { operatorsReason } from "./redis/trouble.ts";
 
-/** What an entry point that makes locks of its own kinds uses of a client. */
+/** What an entry point that makes its own kinds of locks uses of a client. */
 export interface Inside {
   readonly commands: Commands;
   readonly replication: Replication | null;
@@ -31,8 +34,8 @@ export interface Inside {
 }
 
 /**
- * Of every client that this copy of the package has made. Null: of a quorum, which has kinds of its
- * own only.
+ * For every client that this copy of the package has made. Null: a quorum's client, which has only
+ * its own kinds.
  */
 const insides = new WeakMap<object, Inside | null>();
 
@@ -45,9 +48,9 @@ export function hasNoInside(client: object): void {
 }
 
 /**
- * What `make` gives for a client, made at the first use and the same ever after: callers of one
- * process queue by the kind object, so that two of them for one client would have two queues, and
- * two re-entrant holds, for one lock.
+ * The result of `make` for a client, made at the first use and then always the same: callers of one
+ * process queue by the kind object, so two of them for one client would have two queues, and two
+ * re-entrant holds, for one lock.
  */
 export function perClient<K>(make: (inside: Inside) => K): (inside: Inside) => K {
   const made = new WeakMap<Inside, K>();
@@ -62,8 +65,7 @@ export function perClient<K>(make: (inside: Inside) => K): (inside: Inside) => K
 }
 
 /**
- * The inside of a client of `createLockClient` or `createTestLocks`. `call`: as messages show the
- * caller's call.
+ * The inside of a client of `createLockClient` or `createTestLocks`. `call`: the caller's call, for messages.
  *
  * @throws TypeError for anything else.
  */

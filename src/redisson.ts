@@ -5,7 +5,7 @@ import { neverKept, PASSING, type PassingOptions } from "./api/options.ts";
 import { checkReentrance, REENTRANCE, type ReentranceOptions } from "./api/reentrance.ts";
 import { checkName, checkOptions } from "./api/validate.ts";
 import { insideOf, perClient } from "./inside.ts";
-import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
+import { checkFitsRedisson, RedissonKind } from "./kinds/redisson.ts";
 import { quote } from "./util/quote.ts";
 
 const RULES = {
@@ -15,21 +15,21 @@ const RULES = {
 };
 
 const kindsOf = perClient(({ commands, replication, settings }) => ({
-  // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had
-  // 1.9 % of the holds with passes, and 46 % without.
-  plain: new RedissonLock(commands, replication, false, settings.localHandoffs ?? 0),
-  // Every holder needs a token of its own, and only Redis has the next one.
-  fenced: new RedissonLock(commands, replication, true, 0),
+  // Java shares this lock, and every local hand-off delays its turn: of one busy lock Java had 1.9
+  // % of the holds with local hand-offs, and 46 % without.
+  plain: new RedissonKind(commands, replication, false, settings.localHandoffs ?? 0),
+  // Every holder needs its own token, and only Redis has the next one.
+  fenced: new RedissonKind(commands, replication, true, 0),
 }));
 
 /**
  * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. Its
- * leases have no fencing token. It is not passed on inside this process unless `localHandoffs` asks
- * for that, because Java would wait longer.
+ * leases have no fencing token. It has no local hand-offs unless `localHandoffs` asks for them,
+ * because Java would wait longer.
  *
  * @param locks a client of `createLockClient`.
  * @throws TypeError or RangeError for another client, a bad name or bad options; RangeError in
- *   Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
+ *   Cluster also for names such as `a{b`, which Redisson can lock there but not unlock.
  * @example
  * import { redissonLock } from "holdfast/redisson";
  * await redissonLock(locks, "orders").withLock(() => charge(order)); // getLock("orders") in Java
@@ -47,14 +47,14 @@ export function redissonLock(
 
 /**
  * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is
- * Redisson's counter: it grows with every change of holder, on both sides, and starts again at 1
- * where Redis loses it. Java raises it also when it enters again; here that keeps the token. The
- * same key as `redissonLock(locks, name)`: use one of them for a name.
+ * Redisson's counter: it grows with every change of holder, on both sides, and starts again at 1 if
+ * Redis loses it. Java also raises it on re-entry; here the token stays. It has the same key as
+ * `redissonLock(locks, name)`: use one of them for a name.
  *
  * @param locks a client of `createLockClient`.
  * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`,
  *   because every holder needs the next token from Redis, and on a connection with a keyPrefix,
- *   behind which Java would not find the counter.
+ *   with which Java would not find the counter.
  * @example
  * import { redissonFencedLock } from "holdfast/redisson";
  * const lock = redissonFencedLock(locks, "orders"); // getFencedLock("orders") in Java

@@ -6,11 +6,11 @@ import { REENTRANCE, type ReentranceOptions } from "./api/reentrance.ts";
 import { checkName, checkOptions, type Rule } from "./api/validate.ts";
 import { LOCAL_HANDOFFS } from "./defaults.ts";
 import { insideOf, perClient } from "./inside.ts";
-import { SpinLock } from "./kinds/spin.ts";
+import { SpinKind } from "./kinds/spin.ts";
 
 /** How a spin lock is named in Redis, and handed on. */
 export interface SpinLockOptions extends PassingOptions, ReentranceOptions {
-  /** Stands before the name in the key, and in `lock.name`. Default: "". */
+  /** A prefix for the name, in the key and in `lock.name`. Default: "". */
   prefix?: string | undefined;
 }
 
@@ -23,7 +23,7 @@ const RULES = {
 
 const kindOf = perClient(
   ({ commands, replication, settings }) =>
-    new SpinLock(commands, replication, settings.localHandoffs ?? LOCAL_HANDOFFS),
+    new SpinKind(commands, replication, settings.localHandoffs ?? LOCAL_HANDOFFS),
 );
 
 /**

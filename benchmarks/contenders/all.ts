@@ -11,6 +11,11 @@ export const contenders: Readonly<Record<string, Contender>> = {
     waits: "hand-off",
     open: async (url, place) => (await import("./holdfast.ts")).openLock(url, place),
   },
+  "lock-node-redis": {
+    title: "Holdfast lock, node-redis",
+    waits: "hand-off",
+    open: async (url, place) => (await import("./holdfast.ts")).openNodeRedisLock(url, place),
+  },
   "lingering-lock": {
     title: "Holdfast lock, lingering",
     waits: "hand-off",

@@ -4,6 +4,7 @@ export const HOLDFAST: readonly string[] = ["lock", "fair-lock", "redisson-lock"
 /** All that is Holdfast's. */
 export const OURS: readonly string[] = [
   ...HOLDFAST,
+  "lock-node-redis",
   "lingering-lock",
   "labelled-lock",
   "read-write-lock",

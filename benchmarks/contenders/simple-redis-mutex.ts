@@ -1,7 +1,7 @@
 import { createClient } from "redis";
 import { lock } from "simple-redis-mutex";
+import { countNodeRedisCommands } from "../../tools/redis/count-commands.ts";
 import type { Contender } from "./contender.ts";
-import { countNodeRedisCommands } from "./node-redis-commands.ts";
 
 /**
  * Everybody who waits is told of every release, and asks again every 10 s besides. Nothing renews

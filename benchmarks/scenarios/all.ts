@@ -11,7 +11,7 @@ const PEERS = [
   "node-redisson",
 ];
 const JAVA = ["java-lock", "java-fair-lock"];
-const ALL = [...HOLDFAST, ...SPINNING, ...PEERS, ...JAVA];
+const ALL = [...HOLDFAST, "lock-node-redis", ...SPINNING, ...PEERS, ...JAVA];
 /** Where a round is long, one of each sort. */
 const ONE_OF_EACH = [
   ...HOLDFAST,

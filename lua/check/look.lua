@@ -2,7 +2,8 @@
 --
 -- KEYS  none
 -- ARGV  none
--- RETURNS { now µs, INFO server, INFO memory, INFO replication }; "" for what the user may not ask
+-- RETURNS { now µs, INFO server, clients, memory, persistence, replication }; "" for what the user
+--         may not read
 -- INVARIANTS  Changes nothing.
 
 local function info(section)
@@ -11,4 +12,7 @@ local function info(section)
 end
 
 local time = redis.call("TIME")
-return { time[1] * 1000000 + time[2], info("server"), info("memory"), info("replication") }
+return {
+  time[1] * 1000000 + time[2], info("server"), info("clients"), info("memory"), info("persistence"),
+  info("replication")
+}

@@ -1,11 +1,11 @@
--- A client publishes to itself: is it heard, and does the number of receivers prove anything?
+-- A client publishes to itself: does the message arrive, and is the number of receivers reliable?
 --
 -- KEYS  none; in Cluster one of the channel's slot, which is not touched
 -- ARGV  1 channel   2 message
--- RETURNS the number of receivers, or the error that PUBLISH gave; 0 when nobody is counted before
--- it is published, as
---         grants are
--- INVARIANTS  Runs what the other scripts run, because an ACL or a proxy may treat it differently there.
+-- RETURNS the number of receivers, or the error of PUBLISH; 0 if no receiver is counted before the
+--         message is published, in the way that grants are
+-- INVARIANTS  Runs the commands of the other scripts, because an ACL or a proxy may treat them
+--         differently inside a script.
 
 local counted = redis.pcall("PUBSUB", "NUMSUB", ARGV[1])[2]
 local receivers = redis.pcall("PUBLISH", ARGV[1], ARGV[2])

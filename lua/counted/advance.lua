@@ -1,10 +1,10 @@
--- Gives what there is to those that wait: sent when a reply said that there are more grants to be
--- made than one script makes.
+-- Grants free units to waiters: sent when a reply said that more grants are due than one script
+-- makes.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  none
 -- RETURNS more, as in acquire
--- INVARIANTS  Safe to send at any time, by anybody.
+-- INVARIANTS  Safe to send at any time, by any client.
 -- MODEL  `advance` in proof/counted-server.pml
 
 -- @include start

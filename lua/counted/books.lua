@@ -1,19 +1,19 @@
--- Included behind time and field: reads all keys, and takes out what is over when it is time for
--- that. `stored`: what the script has read of the hash: the books, and the field of its hold;
--- `number`: how many permits there are by the caller's code, for a resource that does not say it
--- itself, 0 = not known.
+-- Included after time and field: reads all keys, and removes expired holds when a scan is due.
+-- `stored`: the fields of the hash that the script has read: the books, and its hold's; `number`:
+-- how many permits there are by the caller's code, for a resource that does not store it, 0 = not
+-- known.
 --
--- All keys that a script cannot do without are read before the first write: one that holds
--- something else ends it with nothing done. Where the clock does, there is no token, and what needs
--- none goes on.
+-- All keys that a script needs are read before the first write, so that a key of another type ends
+-- it with nothing done. A clock of another type does not end it: only operations that need a token
+-- fail.
 local ms, NEVER, NONE = math.ceil(now / 1000), 9999999999999, "0000000000000000"
 local heads = call("ZRANGE", queue, 0, 0, "WITHSCORES")
 if heads[1] then
   call("ZSCORE", clients, "")
 end
 
--- Books that cannot be read are none: they are reckoned anew from the fields, and the number of
--- permits is the caller's.
+-- Unreadable books count as none: they are computed anew from the fields, and the number of permits
+-- is the caller's.
 local books = stored[1]
 local source, used, permits, holds, reap, scanned, phase, stamp, tells =
   match(books or "", "^1([cs]) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(%+?)$")
@@ -31,15 +31,15 @@ else
     "c", 0, number, 0, NEVER, 0, NONE, NONE, "+"
 end
 
--- Has anything been written yet? Must the books be written? For how many ms must the hash stand
--- from now on, at least?
+-- Was anything written yet? Must the books be written? For at least how many ms from now must the
+-- hash exist?
 local wrote, isChanged, need = false, false, 0
--- Did a scan find more room, so that a waiter may fit?
+-- Did a scan free units, so that a waiter may fit?
 local goes = false
 local exists = books and true
 
--- Takes out what is over, and reckons the books anew, so they are right whatever became of them. A
--- field that cannot be read counts as over: its client learns that from the next renewal, and the
+-- Removes expired holds, and computes the books anew, so they are right whatever happened to them.
+-- An unreadable field counts as expired: its client learns that from the next renewal, and the
 -- operator from the log.
 local function scan()
   local all, over, furthest, before, told = call("HGETALL", hash), {}, 0, used, tells
@@ -53,7 +53,7 @@ local function scan()
         if told ~= "" and sub(all[i + 1], 42, 42) == "+" then
           tells = "+"
         end
-        -- Without books the readers that are there tell which phase it is.
+        -- Without books the present readers show which phase it is.
         if not isKnown and mode == "r" and token > phase then
           phase = token
         end
@@ -77,16 +77,16 @@ local function scan()
   end
 end
 
--- A scan of many holds takes ms. So there is none before one of them can be over, and they take no
--- more than a small part of the time. But the books may be wrong about that, too: so there is one
--- when the last one is long ago, whatever script runs. After a step of the clock the last one may
--- lie in the future: it counts as long ago.
+-- A scan of many holds takes ms. So there is none before a hold can have expired, and scans take
+-- only a small part of the time. But the books may be wrong about that, too: so every script scans
+-- if the last scan is long ago. After a step of the clock the last one may be in the future, which
+-- counts as long ago.
 scanned = scanned <= ms and scanned or 0
 if not isKnown or ms > reap and ms >= scanned + holds / 50 or ms >= scanned + SCAN_PERIOD then
   scan()
 end
 
--- RACE: what is over is never raised, found or subtracted, also where no scan has taken it out yet:
--- its client has told its caller that it is lost, and a scan would subtract it once more.
+-- RACE: an expired hold is never raised, found or subtracted, even if no scan has removed it yet:
+-- its client has reported its loss, and a scan would subtract it once more.
 local mode, till, units, token = readField(stored[2])
 local isMine = mode and till >= ms

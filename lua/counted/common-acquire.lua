@@ -1,9 +1,9 @@
--- Included where nobody waits, and the hold is new: takes the units, where they fit and nothing is
--- to be put right, and returns. Else nothing was done. `books`: a text, or nothing where there is
--- no hash. What is written is what commit writes.
+-- Included if no caller is queued, and the hold is new: takes the units if they fit and nothing
+-- needs correction, and returns. Otherwise nothing was done. `books`: a text, or nil if there is no
+-- hash. It writes the same as commit.
 local floor, units, permits, till
   = sub(text, 1, 13), ARGV[5], ARGV[6], format("%d", math.ceil(now / 1000) + ARGV[2])
--- A server whose long numbers have 32 bits cannot write an end so: its text has other digits.
+-- A server whose long numbers have 32 bits cannot write an end this way: its text has other digits.
 local fits = #till == 13 and #units == 7 and #permits == 7 and units <= permits
 local used, holds, first, phase = units, "00001", till, "0000000000000000"
 local rest, stamp, isShared
@@ -35,7 +35,7 @@ if fits then
       "1" .. mode .. " " .. till .. " " .. units .. " " .. token .. (ARGV[10] or ""), "=",
       "1c " .. used .. " " .. permits .. " " .. holds .. " " .. first .. " " .. (rest or floor .. " ")
         .. (mode == "r" and token or phase) .. (stamp or " 0000000000000000"))
-    -- The hash stands for a lease longer than the hold, as in put.
+    -- The hash outlives the hold by a lease, as in put.
     local longer = 2 * ARGV[2]
     if not books or call("PTTL", hash) < longer then
       call("PEXPIRE", hash, longer)

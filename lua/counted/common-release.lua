@@ -1,9 +1,8 @@
--- Included where a hold with the text `field` ends, and nobody waits: ends it where nothing is to
--- be put right, and returns. Else nothing was done. What is written is what endHold and commit
--- write.
+-- Included if a hold with the text `field` ends, and no caller is queued: ends it if nothing needs
+-- correction, and returns. Otherwise nothing was done. It writes the same as endHold and commit.
 local floor, units = sub(text, 1, 13), sub(field, 18, 24)
 -- @include plain
--- RACE: what is over is not ended here, as in books.
+-- RACE: an expired hold is not ended here, as in books.
 if isPlain and string.byte(field) == 49 and sub(field, 4, 16) > floor then
   local holds, used = sub(books, 20, 24), sub(books, 4, 10)
   if holds == "00001" and used == units then

@@ -1,8 +1,9 @@
 -- Included: ends a hold, or leaves it fewer units. The books are written by commit.
 
--- Units only shrink: a late copy, or one behind a later command, takes nothing back. A writer that
--- keeps a unit becomes a reader; its present token, passes included, is that of the readers beside
--- it: with the token of its grant they would be refused where its own passes have written.
+-- Units only shrink: a late copy, or one after a later command, takes nothing back. A writer that
+-- keeps a unit becomes a reader. Its present token, local hand-offs included, becomes that of the
+-- readers with it: resources that its own hand-offs have written would refuse the token of its
+-- grant.
 local function endHold(hold, mode, till, units, token, stays, present, label)
   used, isChanged, wrote = used - units + stays, true, true
   if stays == 0 then

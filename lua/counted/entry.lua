@@ -1,6 +1,6 @@
--- Included: what stands in an entry of the queue: its hold, digit, mode, grant TTL, passes, units,
--- up to how many, and the number of permits that its caller knows, and its label with a space
--- before it; nothing when it cannot be read.
+-- Included: the parts of an entry of the queue: its hold, digit, mode, grant TTL, passes, units, up to
+-- how many, the number of permits that its caller knows, and its label with a space before it;
+-- nothing if the entry cannot be read.
 local function readEntry(entry)
   local digit, mode, ttl, passes, units, upTo, number, hold, label =
     match(entry, "^([01])([rwp]) ([1-9]%d*) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) ([^ ]+)(.*)$")

@@ -1,5 +1,5 @@
--- Included: what stands in a hold's field: its mode, its end in ms, its units as a number, its
--- token as text; nothing when it cannot be read, or is not there.
+-- Included: the parts of a hold's field: its mode, its end in ms, its units as a number, its token as
+-- text; nothing if it cannot be read, or does not exist.
 local function readField(field)
   local mode, till, units, token = match(field or "", "^1([rwp]) (%d+) (%d+) (%d+)")
   if mode and #till == 13 and #units == 7 and #token == 16 then

@@ -1,10 +1,10 @@
--- The first acquire of a connection: looks before it whether the user may run all that the scripts
--- run. A script that may not run its second write would leave half of its work behind.
+-- The first acquire of a connection: first checks whether the user may run all commands of the
+-- scripts. A script that may not run its second write would leave half of its work done.
 --
 -- KEYS  as acquire
--- ARGV  as acquire, and behind these a channel such as grants are published to
+-- ARGV  as acquire, and then a channel like those of grants
 -- RETURNS as acquire, or an error that names the first command that is missing
--- INVARIANTS  Where a right is missing nothing was done.
+-- INVARIANTS  If a right is missing nothing was done.
 
 -- @include rights
 -- @include ../rights

@@ -1,10 +1,10 @@
--- The first command of a new connection, where that is a re-check: looks at the rights before it,
--- as first-acquire does.
+-- The first command of a new connection, if that is a re-check: first checks the rights, as
+-- first-acquire does.
 --
 -- KEYS  as recheck
--- ARGV  as recheck, and behind these a channel such as grants are published to
+-- ARGV  as recheck, and then a channel like those of grants
 -- RETURNS as recheck, or an error that names the first command that is missing
--- INVARIANTS  Where a right is missing nothing was done.
+-- INVARIANTS  If a right is missing nothing was done.
 
 -- @include rights
 -- @include ../rights

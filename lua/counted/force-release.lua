@@ -1,12 +1,12 @@
 -- Takes the units away from all holds, from all of one mode, from those with one token, or from one
--- hold, tells their clients so, and gives them to those that wait.
+-- hold, notifies their clients, and grants the units to waiters.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
 --       3 token of the hold that is meant, 16 digits: readers share theirs; "" or left out: all
 --       4 the hold that is meant; left out: all
 -- RETURNS { how many holds, more }   more: as in acquire
--- INVARIANTS  Takes nobody out of the queue. All messages go out behind all writes.
+-- INVARIANTS  Removes no waiter. All messages go out after all writes.
 
 -- @include start
 -- @include ../handoff/time

@@ -1,5 +1,5 @@
--- Included where the hold waits, or would. The books outlive their queue, as in commit. Told is
--- when a unit may come back by itself, which is when the first place must look at the latest.
+-- Included if the hold waits, or would wait. The books outlive their queue, as in commit. The
+-- answer says when a unit may come back by itself: by then the first place must re-check.
 local least = call("PTTL", queue)
 if source == "c" and call("PTTL", hash) < least then
   call("PEXPIRE", hash, least)
@@ -9,10 +9,10 @@ local place = call("ZRANK", queue, entry) or -1
 if tells == "" or holds > FEW_HOLDS then
   return { HELD, now, left, place, more }
 end
--- All holders whose clients are told hear of it in one script: of the first place, of every look,
--- because a message may be lost, and of a try that asks. Says nothing of the asker's hold. They are
--- 16 at the most, among those of others; where these are many they hear nothing, and their holds
--- end by themselves.
+-- A script notifies all holders that want it: for the first place, for every re-check, because a
+-- message may be lost, and for a try that asks. The message does not name the asker's hold. At most
+-- 16 holders of other clients are notified; if there are more, the others receive nothing, and
+-- their holds end by themselves.
 if place == 0 or looks or nonce then
   local all = call("HGETALL", hash)
   for i = 1, #all, 2 do

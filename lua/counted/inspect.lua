@@ -2,13 +2,12 @@
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
---       2 nonce: the clients that may have nobody inside are asked whether somebody is; left out:
---         nobody is asked
+--       2 nonce: clients that may be idle are asked whether they are; left out: none is asked
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
 --           { hold[+][ label], mode, units, token, remaining ms ... },
 --           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
---         permits: 0 = nobody has said a number; stamp: for a set-permits that is to count behind all before
--- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters. +: as in start.
+--         permits: 0 = not set; stamp: for a set-permits that is to come after all earlier ones
+-- INVARIANTS  Changes nothing. At most 1 000 holds and 1 000 waiters. +: as in start.
 
 -- @include start
 -- @include ../handoff/time
@@ -26,7 +25,7 @@ for i = 1, #all, 2 do
       return redis.error_reply("LOCKFORMAT " .. sub(all[i + 1], 1, 1))
     end
     source, permits = match(all[i + 1], "^1([cs]) %d+ (%d+)")
-    -- Also when the server's clock went back, or a server that is behind has taken over.
+    -- Even if the server's clock went back, or a server with an earlier clock has taken over.
     stamp = math.max(now, math.min(tonumber(match(all[i + 1], " (%d+)%+?$")) or 0, 9e15) + 1)
   else
     local mode, till, units, token = readField(all[i + 1])

@@ -1,10 +1,10 @@
--- Takes a hold out of everything: out of the queue, and when it has units meanwhile, out of the hash.
+-- Removes a hold everywhere: from the queue, and if it has units meanwhile, from the hash.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
 -- RETURNS { RELEASED, more } when it had units, else { GONE, more }
--- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again. Those
---         behind a place that is given up may fit, and are given theirs.
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused. Waiters
+--         after a place that is given up may fit, and get their units.
 -- MODEL  `run_` with LEAVE in proof/counted-server.pml
 
 -- @include start

@@ -1,7 +1,7 @@
--- Included where the hold has its units already: a copy of a command that was executed, a re-check
--- that comes before the message, or a join. An end is only ever raised. RACE: what readers ask of a
--- hold that they share raises it only where nobody waits: else each of them would keep a writer
--- away for a lease more.
+-- Included if the hold has its units already: a copy of a command that was executed, a re-check
+-- that comes before the message, or a join. An end is only ever raised. RACE: a join of readers
+-- raises their shared hold only if no caller is waiting; otherwise each of them would keep a writer
+-- out for another lease.
 local left = till - ms
 if left < lease and not (joins and heads[1]) then
   till = math.min(ms + lease, NEVER)

@@ -1,16 +1,16 @@
--- Looks again from a position in the queue, and keeps all entries of this client. Or asks, for
--- readers that share a hold, whether more of them may come into it: a join.
+-- Re-checks a place in the queue, and keeps all entries of this client. Or asks, for readers that
+-- share a hold, whether more of them may enter it: a join.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 hold   2 lease ms   3 "1": it joins   4 entry, as in acquire
---       5 ms that the entries of the client stand from now on
---       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
+--       5 ms for which the entries of the client stay from now on
+--       6 "1": its receivers count; "0": they prove nothing, or it receives nothing now
 -- RETURNS as acquire, without STALE, DIFFERS and CROWDED
 --         { GONE, now µs, more }   neither queued nor held; or queued under another number of
---                            permits, and not queued any more. Of a join: not held
--- INVARIANTS  Never queues. A join never makes a hold and never takes a place, also when a late
---         copy of what once made the hold has queued it again behind its end: to come into that
---         would be to come in behind nobody's back.
+--                            permits, and not queued any more. For a join: not held
+-- INVARIANTS  Never queues. A join never makes a hold and never takes a place, even if a late copy
+--         of the command that made the hold has queued it again after its end: entering that one
+--         would overtake the queue.
 -- MODEL  `run_` with AGAIN and JOIN in proof/counted-server.pml
 
 -- @include start

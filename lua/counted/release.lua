@@ -1,8 +1,8 @@
--- Ends a hold, or leaves it fewer units, and gives what that frees to those that wait.
+-- Ends a hold, or leaves it fewer units, and grants what that frees to waiters.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 hold   2 units that stay   3 its token now, passes included; without these two it ends
--- RETURNS RELEASED                    nobody waits
+-- ARGV  1 hold   2 units that stay   3 its token now, local hand-offs included; without 2 and 3 it ends
+-- RETURNS RELEASED                    no caller is waiting
 --         { RELEASED, more }          more: as in acquire
 --         { GONE, last token of the clock, more }
 -- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one

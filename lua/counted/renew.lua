@@ -3,9 +3,9 @@
 -- KEYS  1 to 100 hashes
 -- ARGV  for each hash: hold, ttl ms
 -- RETURNS for each hash: RENEWED, GONE or TAKEN, and ttl ms (0 unless renewed)
--- INVARIANTS  Never brings an end nearer, and never revives a hold whose end has passed. It looks
---         at no queue and touches no books: the next reap that stands there may be early, never
---         late. The first write is one that a full Redis does not refuse.
+-- INVARIANTS  Never brings an end nearer, and never revives an expired hold. It reads no queue and
+--         writes no books: the next reap in them may be early, never late. The first write is one that
+--         a full Redis does not refuse.
 -- MODEL  `renew` in proof/counted-server.pml
 
 -- @include renewal

@@ -1,12 +1,11 @@
--- Included by what raises ends: of one hold, with an answer and its ttl in ms.
+-- Included by commands that raise ends: for one hold, with an answer and its ttl in ms.
 local call, match, format = redis.call, string.match, string.format
 -- @include field
 local time = call("TIME")
 local ms, NEVER = math.ceil(time[1] * 1000 + time[2] / 1000), 9999999999999
 
 local function renewal(hash, hold, ttl, always)
-  -- A key of another type is somebody else's doing; it must not cost the other holds of this call
-  -- their renewal.
+  -- A key of another type has another owner; the other holds of this call must still be renewed.
   local field = redis.pcall("HGET", hash, hold)
   if type(field) == "table" then
     return TAKEN, 0

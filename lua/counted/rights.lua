@@ -1,5 +1,5 @@
--- Included by the first acquire and the first re-check of a connection: all that the scripts of the
--- counted resources call.
+-- Included by the first acquire and the first re-check of a connection: all commands in the scripts
+-- of the counted resources.
 local function needed(channel)
   local hash, queue, clients, clock = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
   return {

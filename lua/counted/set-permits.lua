@@ -1,12 +1,12 @@
--- Says how many permits there are from now on, for all, whatever their code says.
+-- Sets how many permits there are from now on, for all callers, whatever their code says.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 how many   2 stamp: as inspect told it: the server's time in µs then, and above that of
---                    the last one
+-- ARGV  1 how many   2 stamp, as inspect returned it: the server's time in µs then, and above the stamp
+--                    of the last one
 -- RETURNS { RELEASED, old number, used, more }   0 = there was none; also to a copy
---         { TAKEN, number, used, more }           a later one stands, nothing was done
--- INVARIANTS  A late copy never undoes a later number. Nobody loses units: where more are used,
---         none are given until fewer are. The number does not fade: the hash has no TTL from now
+--         { TAKEN, number, used, more }           a later one is stored, nothing was done
+-- INVARIANTS  A late copy never undoes a later number. No holder loses units: if more are used,
+--         none are granted until fewer are. The number does not expire: the hash has no TTL from now
 --         on.
 -- MODEL  `setPermits` in proof/counted-server.pml
 
@@ -18,13 +18,13 @@ local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 local asked, old = format("%016.0f", ARGV[2]), isKnown and permits or 0
--- Two callers may have been told the same stamp: the second one is late.
+-- Two callers may have received the same stamp: the second one is late.
 local isLate = source == "s" and (asked < stamp or asked == stamp and permits ~= tonumber(ARGV[1]))
 if not isLate and asked ~= stamp then
   source, permits, stamp, isChanged = "s", tonumber(ARGV[1]), asked, true
 end
--- Before the number is written: a user without the right to do this changes nothing. A hash that is
--- new has no TTL.
+-- Before the number is written, so that a user without the right to do this changes nothing. A new
+-- hash has no TTL.
 if source == "s" and exists then
   call("PERSIST", hash)
   wrote = true

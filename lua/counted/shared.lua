@@ -1,18 +1,18 @@
--- Included behind books: what is given, and what is written and told at the end. Everything is
--- reckoned first: so a grant that gets no token takes nobody out of the queue, all writes of a
--- script go together, and all messages go out behind them. `queues`: the script may queue somebody
--- before it looks which hold is next.
+-- Included after books: the grants, and what is written and published at the end. Everything is
+-- computed first. So a grant that gets no token removes no waiter from the queue, all writes of a
+-- script go together, and all messages go out after them. `queues`: the script may queue a caller
+-- before it checks which hold is next.
 
--- Entries that leave the queue; fields that are written, a hold and its text in turn; grants that
--- are told. `more`: 1 when there were more grants than one script makes. `given`: the last token
--- given here, passes included.
+-- Entries that leave the queue; fields to be written, a hold and its text in turn; grants to be
+-- published. `more`: 1 if there were more grants than one script makes. `given`: the last token given
+-- here, local hand-offs included.
 local out, fields, told, more, given = {}, {}, {}, 0, nil
--- What stands in a clock that gives no token; nothing as long as there is one.
+-- The content of a clock that gives no token; nothing while there is one.
 local usedUp, clocked
 -- Was an entry added to the queue?
 local isQueued = false
 
--- The next token, as in the hand-off; nothing when there is none.
+-- The next token, as in the hand-off; nothing if there is none.
 local function nextToken(passes)
   local before = given
   if not before then
@@ -31,8 +31,8 @@ local function nextToken(passes)
   return format("%.0f", next)
 end
 
--- Writes a hold's field, with its label behind a space, or "". The hash stands for `longer` ms
--- after the end of the hold.
+-- Writes a hold's field, with its label after a space, or "". The hash outlives the hold by `longer`
+-- ms.
 local function put(hold, mode, till, units, token, longer, label)
   fields[#fields + 1] = hold
   fields[#fields + 1] = format("1%s %013.0f %07d %s", mode, till, units, token) .. label
@@ -40,8 +40,8 @@ local function put(hold, mode, till, units, token, longer, label)
 end
 
 -- Gives a hold its units. Readers of one phase, with no writer between them, share its token: it is
--- above those of all writers before them, and below those of all writers behind them. The first of
--- them makes it. Returns the token; nothing when there is none, and nothing is changed then.
+-- above those of all earlier writers, and below those of all later ones. The first of them makes it.
+-- Returns the token; if there is none, returns nothing and changes nothing.
 local function own(hold, mode, units, ttl, passes, label)
   local isShared = mode == "r" and used > 0 and phase ~= NONE
   local token = isShared and phase or nextToken(passes)
@@ -49,7 +49,8 @@ local function own(hold, mode, units, ttl, passes, label)
     if mode == "r" then
       phase = token
     elseif mode == "w" then
-      -- It is alone, and no writer is kept: a try beside it need not ask those that were there before.
+      -- It is alone, and no writer is cached: a try that comes with it need not ask earlier
+      -- holders.
       tells = ""
     end
     used, holds = used + units, holds + 1
@@ -58,9 +59,9 @@ local function own(hold, mode, units, ttl, passes, label)
   return token
 end
 
--- Was it asked for under another number of permits, or are there not so many? What a caller wants
--- of 10 must not be given to it of 20. Once set-permits has said how many there are, that is the
--- number, whatever anybody's code says.
+-- Was it requested under another number of permits, or are there too few? A caller that wants some
+-- of 10 must not get them out of 20. After a set-permits its number counts, whatever any caller's
+-- code says.
 local function differs(units, number)
   return units > permits or source == "c" and number ~= 0 and number ~= permits
 end
@@ -70,12 +71,12 @@ if heads[1] or queues then
   -- @include waiters
 end
 
--- Writes all that was reckoned, then tells it. Returns 1 when somebody waits behind all that, else 0.
+-- Writes everything computed, then publishes. Returns 1 if a caller still waits afterwards, else 0.
 --
--- A full Redis refuses a script's first write, when that needs memory. Where something ends or is
--- kept, the first write is one that needs none, be it without effect. Where the caller is given
--- something (`isGiven`), and nothing was freed before, the first write is refused, with nothing
--- done.
+-- A full Redis refuses a script's first write, if that needs memory. A script that frees or keeps
+-- something begins with a write that needs none, even one without effect, so that a full Redis lets
+-- it run. If the caller is given something (`isGiven`), and nothing was freed before, the first
+-- write is refused, with nothing done.
 local function commit(isGiven)
   for i = 1, #out, 1000 do
     call("ZREM", queue, unpack(out, i, math.min(i + 999, #out)))
@@ -86,8 +87,8 @@ local function commit(isGiven)
     if not wrote and not isGiven then
       call("HDEL", hash, "")
     end
-    -- Books that said too little must stay readable: the number of permits stands in them, and it
-    -- may have been set.
+    -- Books whose counts are too low must stay readable, without negative numbers: they contain the
+    -- number of permits, which may have been set.
     used, holds = math.max(used, 0), math.max(holds, 0)
     if used == 0 and holds == 0 and not waits and source == "c" then
       if exists then
@@ -105,9 +106,9 @@ local function commit(isGiven)
       end
       if fields[1] then
         call("HSET", hash, unpack(fields))
-        -- The books outlive the queue: else a newcomer would say how many permits there are, and
-        -- make those that wait dead. As long as the number comes from code the hash has a TTL,
-        -- which is only raised: nothing is left for ever.
+        -- The books outlive the queue: otherwise a newcomer would decide how many permits there
+        -- are, and invalidate the waiters. While the number comes from code the hash has a TTL,
+        -- which is only raised, so nothing stays forever.
         local least = waits and math.max(need, call("PTTL", queue)) or need
         if source == "c" and (not exists or call("PTTL", hash) < least) then
           call("PEXPIRE", hash, least)

@@ -1,10 +1,10 @@
--- Included by shared where somebody waits. A function costs 0.06 µs and more in each run that makes
--- it, so these are made only then.
+-- Included by shared if callers are waiting. Creating a function costs each run 0.06 µs and more,
+-- so these are only created here.
 
 -- @include entry
 -- @include ../liveness
 
--- Asks about the clients of these entries.
+-- Checks the clients of these entries.
 local function askFor(entries)
   local channels, isListed = {}, {}
   forget()
@@ -21,13 +21,13 @@ local function askFor(entries)
   end
 end
 
--- How many entries are looked at together, behind the first.
+-- How many entries are checked together, after the first.
 local BLOCK = 32
 
--- The run at the head of the queue: gives to those that stand there, in order, until one does not
--- fit. So nobody overtakes. A dead head goes also where it would not fit, because it would block
--- those that do; so does one that cannot be read. `me`: the caller's own hold, which gets `lease`
--- ms; the run goes on behind it. Returns its token and units when it was given any.
+-- The head of the queue: grants to its waiters, in order, until one does not fit, so that none
+-- overtakes. A dead head is removed even if it would not fit, because it would block those that do;
+-- so is an unreadable one. `me`: the caller's own hold, which gets `lease` ms; the grants continue
+-- after it. Returns its token and units if it was given any.
 advance = function(me, lease)
   local entries, place, length, myToken, myUnits = heads, 0, 1, nil, nil
   while entries[1] do
@@ -35,7 +35,7 @@ advance = function(me, lease)
     askFor(entries)
     for i = 1, #entries, 2 do
       local hold, digit, mode, ttl, passes, units, upTo, number, label = readEntry(entries[i])
-      -- Where nobody has said how many permits there are, the first that waits says it.
+      -- If the number of permits is not set, the first waiter sets it.
       if hold and permits == 0 then
         permits = number
       end
@@ -65,7 +65,7 @@ advance = function(me, lease)
       break
     end
     place = place + length
-    -- A crowd of dead ones is looked at in larger blocks.
+    -- A crowd of dead clients is checked in larger blocks.
     length = #told > before and BLOCK or math.min(math.max(4 * length, BLOCK), LONGEST_BLOCK)
     entries = call("ZRANGE", queue, place, place + length - 1, "WITHSCORES")
   end

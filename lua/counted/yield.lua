@@ -1,5 +1,5 @@
--- Ends a hold, or leaves it fewer units, for those that wait, and queues a new hold of the same
--- client behind them, in one command.
+-- Ends a hold, or leaves it fewer units, for waiters, and queues a new hold of the same client after
+-- them, in one command.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 old hold   2 units that stay with it   3 its token now   (as in release)
@@ -8,9 +8,8 @@
 -- old one ended, or shrank
 --         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as
 --         release; nothing was queued
--- INVARIANTS  A copy that comes late finds that the old hold has ended or shrunk, and queues
---         nothing. The new hold is queued before anybody is granted, so nothing but the queue says
---         which hold is next.
+-- INVARIANTS  A late copy finds that the old hold has ended or shrunk, and queues nothing. The new
+--         hold is queued before any grant, so the queue alone decides which hold is next.
 -- MODEL  `run_` with YIELD in proof/counted-server.pml
 
 -- @include start
@@ -55,7 +54,7 @@ end
 
 local got, gets = advance(hold, lease)
 if usedUp and not got then
-  -- Nobody can be given a token: the old hold ends, as it should, and its client asks anew.
+  -- There is no token to give: the old hold ends, as it should, and its client asks again.
   call("ZREM", queue, entry)
 end
 local waits = commit(false)

@@ -1,18 +1,18 @@
--- Leaves a note of a caller that waits while its scope holds locks, or takes it away; and follows
--- from note to note which callers are in its way. All of that is true at one moment, because a
--- script is.
+-- Writes a note about a caller that waits while its scope holds locks, or removes it; and follows
+-- from note to note which callers block it. All of that is true at one moment, because a script is
+-- atomic.
 --
 -- KEYS  waits       a sorted set with one score: "<ref> <end ms> <id> <note>", in the order of the
 --                   refs, which stand for locks
 -- ARGV  1 id        of the wait
---       2 for ms    so long the note counts; 0: it is taken away, and nothing is followed
+--       2 for ms    how long the note counts; 0: it is removed, and nothing is followed
 --       3 note      its first word has the refs that are waited for, with commas
 --       4 how many of the next are held by the scope
---       5 … refs    of what the scope holds; then those under which an older note of this wait may stand
+--       5 … refs    of what the scope holds; then those under which an older note of this wait may be
 -- RETURNS { now µs, "<id> <note>" … }  of the callers that hold what this one waits for, that hold
 --                                      what those wait for, and so on
--- INVARIANTS  Looks at 64 refs and 16 notes of each at the most. A late copy leaves a note that
---         ends by itself.
+-- INVARIANTS  Reads at most 64 refs and 16 notes of each. A late copy leaves a note that ends by
+--         itself.
 
 local call, sub, match = redis.call, string.sub, string.match
 -- @include ../handoff/time
@@ -22,7 +22,7 @@ local ms = math.floor(now / 1000)
 local function read(member)
   local till, whose, text = match(member, "^%S+ (%d+) (%S+) (%S+ .+)$")
   local left = tonumber(till or 0) - ms
-  -- Of a note whose end is further away nobody of us is the author.
+  -- A note that ends later was not written by this library.
   if left > 0 and left <= 60000 then
     return whose, text
   end
@@ -51,7 +51,7 @@ if life == 0 then
   return found
 end
 call("PEXPIRE", waits, 60000)
--- What processes have left behind that were killed goes little by little.
+-- The notes of killed processes are removed a few at a time.
 local from = now % math.max(call("ZCARD", waits), 1)
 for _, member in ipairs(call("ZRANGE", waits, from, from + 3)) do
   if not read(member) then

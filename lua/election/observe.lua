@@ -4,7 +4,7 @@
 -- ARGV  none
 -- RETURNS { token, ttl ms, number, "<client id> <value>", label }   number 0: the leader has not
 --                                                                   proclaimed itself yet
---         { "0", 0, 0, "", "" }                                     nobody leads
+--         { "0", 0, 0, "", "" }                                     there is no leader
 -- INVARIANTS  Changes nothing. What was proclaimed counts only while its term lasts.
 
 -- @include start

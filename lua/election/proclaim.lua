@@ -1,9 +1,9 @@
--- Tells everybody the leader of this term, and its value.
+-- Publishes the leader of this term, and its value, to all observers.
 --
 -- KEYS  lock, leader
 -- ARGV  1 hold   2 number of the proclamation, counted from 1 in each term   3 client id   4 value
 --       5 ttl ms: twice the lease   6 channel of the observers
--- RETURNS OWNER; MINE: this one or a later one stands; GONE or TAKEN: the term is over. Only OWNER
+-- RETURNS OWNER; MINE: this one or a later one is stored; GONE or TAKEN: the term is over. Only OWNER
 -- has changed anything
 -- INVARIANTS  A late copy never undoes a later proclamation. The message only says that something
 --         has changed.
@@ -17,7 +17,7 @@ elseif sub(value, 38) ~= ARGV[1] then
 elseif number and number >= tonumber(ARGV[2]) then
   return MINE
 end
--- The value is put behind, not into a format, which would end it at its first byte 0.
+-- The value is appended and not formatted, because a format would end it at its first byte 0.
 call("SET", leader, "1 " .. token .. string.format(" %08.0f ", ARGV[2])
   .. ARGV[3] .. " " .. ARGV[4], "PX", ARGV[5])
 redis.pcall("PUBLISH", ARGV[6], "changed " .. lock)

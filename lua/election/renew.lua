@@ -3,7 +3,7 @@
 -- KEYS  lock, leader
 -- ARGV  1 hold   2 ttl ms   3 ttl ms of the proclamation
 -- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed), number of the proclamation that
--- stands, 0 = none: proclaim again }
+-- is stored, 0 = none: proclaim again }
 -- INVARIANTS  Never shortens a TTL.
 
 -- @include start

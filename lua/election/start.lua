@@ -1,5 +1,5 @@
 -- Included first by the scripts of elections. The term of a leader is a hold of the lock, which is
--- handed off as every other.
+-- handed over as any other.
 --
 -- lock     as in the hand-off: token at 4, hold at 38
 -- leader   string: "1 <token> <number> <client id> <value>": token of the term at 3, 16 digits;

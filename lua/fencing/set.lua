@@ -1,4 +1,4 @@
--- SET behind a fence.
+-- SET with a fence.
 --
 -- KEYS  key, fence
 -- ARGV  value, ["PX", ttl ms,] fence's words (see check)

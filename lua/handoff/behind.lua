@@ -1,24 +1,24 @@
--- Included behind the ZADD of a new entry with `text` as its ticket. `count`: how many stand in the
--- queue now.
+-- Included after the ZADD of a new entry with `text` as its ticket. `count`: how many entries the
+-- queue has now.
 local count = call("ZCARD", queue)
 if count == 1 then
   -- The key is new, and has no TTL yet.
   call("PEXPIRE", queue, "QUEUE_TTL")
 else
-  -- Only the newest entry may be at the end: when the server's clock went back, or a server that is
-  -- behind has taken over, earlier waiters still stand before later ones. Else newcomers would pass
-  -- them for all of that time, and a yield would give the lock back to itself.
+  -- Only the newest entry may be last: if the server's clock went back, or a server with an earlier
+  -- clock has taken over, earlier waiters still come before later ones. Otherwise newcomers would
+  -- overtake them for all of that time, and a yield would return the lock to itself.
   if call("ZREVRANK", queue, entry) ~= 0 then
     call("ZADD", queue, call("ZRANGE", queue, -1, -1, "WITHSCORES")[2] + 1, entry)
   end
-  -- Outlives the furthest deadline, by so much that not every acquire that queues has to raise it.
+  -- Outlives the latest deadline, with a margin, so that few acquires that queue have to raise it.
   if call("PTTL", queue) < ENTRY_TTL / 1000 then
     call("PEXPIRE", queue, "QUEUE_TTL")
   end
 end
--- RACE: a client that queues unheard has lost its subscription, and a re-check may have said before
--- that its receivers count. That would make the entry dead at every release, for as long as it
--- stands. Taken back, it still keeps the client's other entries.
+-- RACE: a client that queues without a subscription has lost it, although an earlier re-check may
+-- have reported that its receivers count. That would make the entry dead at every release, for its
+-- whole time. Revoked, the report still keeps the client's other entries.
 if string.byte(entry) == 48 then
   local channel = sub(hold, 1, (string.find(hold, " ", 1, true) or 0) - 23)
   local till = redis.pcall("ZSCORE", clients, "1" .. channel)

@@ -1,6 +1,6 @@
 -- Raises the TTL of a hold by a write in any case, so that a WAIT after it on the same connection
--- has something to wait for: WAIT counts the replicas that have what its own connection wrote, and
--- one that wrote nothing proves nothing.
+-- has something to wait for: WAIT counts the replicas that have the writes of its own connection, and
+-- a connection that wrote nothing proves nothing.
 --
 -- KEYS  lock
 -- ARGV  1 hold   2 ttl ms

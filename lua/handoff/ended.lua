@@ -1,5 +1,5 @@
--- Included: answers what became of a hold that no longer owns the lock. `value`: that of the lock;
--- ARGV 1 and 2: the hold and its token. since <= token < the owner's token: it ended by its own
+-- Included: answers what happened to a hold that no longer owns the lock. `value`: the lock's; ARGV
+-- 1 and 2: the hold and its token. since <= token < the owner's token: the hold ended by its own
 -- release, yield or leave, so this is a copy of a command that was executed before.
 if not value then
   local last = redis.pcall("GET", clock)

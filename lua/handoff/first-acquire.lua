@@ -1,11 +1,11 @@
--- The first acquire of a connection: looks before it whether the user may run all that the scripts
--- run. A script that pops a waiter and may not run its next command would lose it; so none is sent
--- before this one was answered.
+-- The first acquire of a connection: first checks whether the user may run all commands of the
+-- scripts. A script that pops a waiter and may not run its next command would lose it; so none is
+-- sent before this one was answered.
 --
 -- KEYS  as acquire
--- ARGV  as acquire, and behind these a channel such as grants are published to
+-- ARGV  as acquire, and then a channel like those of grants
 -- RETURNS as acquire, or an error that names the first command that is missing
--- INVARIANTS  Where a right is missing nothing was done.
+-- INVARIANTS  If a right is missing nothing was done.
 
 -- @include rights
 -- @include ../rights
@@ -13,8 +13,8 @@ local missing = missingRight(needed(table.remove(ARGV)))
 if missing then
   return missing
 end
--- Redis 6.2 cannot tell ahead, and the common way does not read the lock: a user that may not read
--- it would take it, and could never release it, because a release reads it first.
+-- Redis 6.2 cannot check ahead, and the common case does not read the lock: a user that may not
+-- read it would take it, and could never release it, because a release reads it first.
 if not redis.acl_check_cmd then
   redis.call("GET", KEYS[1])
 end

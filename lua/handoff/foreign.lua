@@ -1,5 +1,5 @@
--- Included where `value`, that of the lock, names no hold of the caller: nothing is done to what is
--- no lock of this format.
+-- Included if `value`, the lock's, names no hold of the caller: a value that is no lock of this
+-- format is left unchanged.
 local byte = string.byte
 if not (byte(value) == 49 and byte(value, 3) == 32 and byte(value, 20) == 32 and byte(value, 37) == 32) then
   if byte(value) ~= 49 and string.find(value, "^%d%d ") then

@@ -1,9 +1,9 @@
--- Included by release: the common way to hand over, which returns. `first` was popped: its time is
--- not over, somebody is subscribed to its channel, whatever that proves, and the clock has a token.
--- All of it is judged as in shared, which goes on with the same `first` where one of these is not
--- so. That something is subscribed is asked before anything is written.
+-- Included by release: the common case of a hand-over, which returns. `first` was popped: its time
+-- is not over, a client is subscribed to its channel, whatever that proves, and the clock has a
+-- token. All of it is judged as in shared, which continues with the same `first` if one of these is
+-- not so. The subscribers are counted before anything is written.
 local ttl, passes, at = string.match(first[1], "^[01] ([1-9]%d*) (%d+) ()")
--- A pattern that also goes through the hold would cost half as much again.
+-- A pattern that also matches the hold would cost half as much again.
 local written = at and sub(first[1], at) or ""
 local hold = sub(written, 1, (string.find(written, " ", 1, true) or 0) - 1)
 if #text == 16 and string.byte(hold, -22) == 58 and #ttl < 16 and #passes < 5 then

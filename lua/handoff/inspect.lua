@@ -1,10 +1,10 @@
 -- Shows the holder and the waiters of a lock, for people.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 how many waiters at the most
---       2 "?" and a nonce: a holder that may have nobody inside is asked whether that is so; left
---         out: nobody is asked
--- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then of each that waits, in
+-- ARGV  1 the maximum number of waiters
+--       2 "?" and a nonce: a holder that may be idle is asked whether it is; left out: it is not
+--         asked
+-- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then for each waiter, in
 -- order: hold[ label], ticket }
 -- INVARIANTS  Changes nothing.
 

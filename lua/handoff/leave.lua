@@ -1,15 +1,15 @@
--- Takes a hold out of everything: out of the queue, and when it has become the owner meanwhile, out
--- of the lock.
+-- Removes a hold everywhere: from the queue, and if it has become the owner meanwhile, from the lock.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 hold, without its label, which a grant that nobody expects does not tell
+-- ARGV  1 hold, without its label, which an unexpected grant does not contain
 --       2 its entry; "": it has none, or was granted and so has none any more
 -- RETURNS RELEASED when it was the owner, else GONE
--- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again.
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused.
 -- MODEL  `leave` in proof/server.pml
 
 -- @include start
--- First, because the lock's key may be of another type, which must not leave an entry that nobody waits with.
+-- First, because the lock's key may be of another type, and an entry without a caller must not
+-- stay.
 call("ZREM", queue, ARGV[2])
 local value, last = call("GET", lock), 37 + #ARGV[1]
 if not value or sub(value, 38, last) ~= ARGV[1] or #value > last and string.byte(value, last + 1) ~= 32 then

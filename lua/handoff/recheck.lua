@@ -1,16 +1,16 @@
--- Looks again from a position in the queue, and keeps all entries of this client.
+-- Re-checks a place in the queue, and keeps all entries of this client.
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
---       5 ms that the entries of the client stand from now on
---       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
---       7 told         the digit that the lock gets, when it was free and the hold is the owner now
+--       5 ms for which the entries of the client stay from now on
+--       6 "1": its receivers count; "0": they prove nothing, or it receives nothing now
+--       7 told         the digit that the lock gets, if it was free and the hold is the owner now
 -- RETURNS as acquire, without STALE and BLOCKED
 --         { GONE, now µs }   neither queued nor the owner; nothing was done
 -- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile;
 --         queueing it once more would let an old grant message count for a new entry, with a token
---         below the previous holder's: the client goes on with a new hold. A holder that is told is
---         told from every place: the first one may have crashed, or its recall is lost.
+--         below the previous holder's: the client goes on with a new hold. Every place sends the
+--         recall, because the first one may have crashed, or its recall is lost.
 -- MODEL  `recheck` in proof/server.pml
 
 -- @include start

@@ -1,11 +1,11 @@
--- Ends holds that nobody is inside of, and hands each lock to its first live waiter.
+-- Ends idle holds, and hands each lock to its first live waiter.
 --
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue, clients
 -- ARGV  for each hold: hold, its token
 -- RETURNS { last token of the clock, then for each hold: RELEASED, GONE or TAKEN }, as release
--- INVARIANTS  A second copy answers what the first did (RELEASED) where the lock was handed over;
---         it never touches a later hold. An error comes of the first write, with nothing done, or
---         of a queue of another type: then the holds before it have ended whole.
+-- INVARIANTS  A second copy answers what the first did (RELEASED) if the lock was handed over; it
+--         never touches a later hold. An error comes from the first write, with nothing done, or from
+--         a queue of another type: then the holds before it have ended completely.
 -- MODEL  `release` in proof/server.pml
 
 -- @include start
@@ -17,7 +17,7 @@ local answers = { type(last) == "string" and last or 0 }
 for i = 1, #ARGV / 2 do
   local hold, token = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
   lock, queue, clients = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
-  -- What was asked is about the clients of the lock before.
+  -- The remembered answers are about the clients of the previous lock.
   receivers, kept, asked = {}, {}, 0
   local value = redis.pcall("GET", lock)
   if type(value) == "string" and sub(value, 38) == hold then

@@ -3,9 +3,9 @@
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold   2 its token
 -- RETURNS RELEASED, TAKEN or { GONE, last token of the clock }
--- INVARIANTS  A second copy answers what the first did (RELEASED) as long as the chain of
---         hand-overs is unbroken; it never touches a later hold. The first write is one that a full
---         Redis does not refuse.
+-- INVARIANTS  A second copy answers what the first did (RELEASED) while the chain of hand-overs is
+--         unbroken; it never touches a later hold. The first write is one that a full Redis does not
+--         refuse.
 -- MODEL  `release` in proof/server.pml
 
 -- @include start

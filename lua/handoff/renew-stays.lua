@@ -1,14 +1,14 @@
--- Raises the TTL of holds, says whether somebody waits for their locks, and has their clients told
--- of it from now on: the watchdog's renewal, a claim, an extension, and what a client asks that
--- keeps a lock.
+-- Raises the TTL of holds, reports whether a caller waits for their locks, and has their clients
+-- notified of waiters from now on: the watchdog's renewal, a claim, an extension, and the request of a
+-- client that caches a lock.
 --
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue
 -- ARGV  for each hold: hold, ttl ms, told ("-": as it is)
 -- RETURNS { now µs, then for each hold: RENEWED, GONE or TAKEN, and ttl ms, waits, told (0 unless renewed) }
 --         0 in the place of now: the clock was not raised, so no token up to now may be used
 -- INVARIANTS  Never shortens a TTL, so a copy that comes after an extension does no harm. The clock
---         is not below now, so every later holder's token is above. What needs memory is refused by
---         a full Redis without an error, and told so.
+--         is not below now, so every later holder's token is above. A write that needs memory is
+--         refused by a full Redis without an error, and reported.
 -- MODEL  `renew`, `tell` and `confirmed` in proof/
 
 local call, sub = redis.call, string.sub
@@ -17,8 +17,7 @@ local clock = KEYS[1]
 local answers, isOurs = { now }, false
 for i = 1, #ARGV / 3 do
   local lock, hold, ttl, told = KEYS[2 * i], ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
-  -- A key of another type is somebody else's doing; it must not cost the other locks of this call
-  -- their renewal.
+  -- A key of another type has another owner; the other locks of this call must still be renewed.
   local value = redis.pcall("GET", lock)
   local answer, left, waits, digit = TAKEN, 0, 0, 0
   if type(value) == "string" and sub(value, 38) == hold then
@@ -28,7 +27,7 @@ for i = 1, #ARGV / 3 do
       left = ttl
     end
     digit = string.byte(value, 2) - 48
-    -- In place: the TTL stands.
+    -- In place, so the TTL stays.
     if told ~= "-" and told ~= sub(value, 2, 2)
         and type(redis.pcall("SETRANGE", lock, 1, told)) == "number" then
       digit = tonumber(told)
@@ -44,8 +43,8 @@ for i = 1, #ARGV / 3 do
 end
 if isOurs then
   local last = redis.pcall("GET", clock)
-  -- Texts of 16 digits compare as numbers do. What cannot be read counts as absent, and one of
-  -- another type stays as it is.
+  -- Texts of 16 digits compare as numbers do. An unreadable value counts as absent, and one of another
+  -- type stays as it is.
   local isLess = type(last) ~= "table"
     and not (last and #last == 16 and last >= text or (tonumber(last or 0) or 0) >= now)
   if type(last) == "table" or isLess and redis.pcall("SET", clock, text).err then

@@ -1,4 +1,4 @@
--- Raises the TTL of holds, and names their locks only: what renew-stays does not do while a slot moves.
+-- Raises the TTL of holds, and names only their locks: renew-stays cannot do that while a slot moves.
 --
 -- KEYS  1 to 100 locks
 -- ARGV  for each lock: hold, ttl ms
@@ -9,8 +9,7 @@
 local answers = {}
 for i, lock in ipairs(KEYS) do
   local hold, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  -- A key of another type is somebody else's doing; it must not cost the other locks of this call
-  -- their renewal.
+  -- A key of another type has another owner; the other locks of this call must still be renewed.
   local value = redis.pcall("GET", lock)
   local answer, left = TAKEN, 0
   if type(value) == "string" and string.sub(value, 38) == hold then

@@ -1,4 +1,5 @@
--- Included by the first acquire of a connection: all that the scripts of the hand-off protocol call.
+-- Included by the first acquire of a connection: all commands in the scripts of the hand-off
+-- protocol.
 local function needed(channel)
   local lock, queue, clients, clock = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
   return {

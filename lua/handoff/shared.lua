@@ -1,21 +1,22 @@
--- Included behind the common way of the scripts that may change the holder: every rule, whatever
--- stands in Redis. A closure costs 0.06 µs in each run that makes it, so a script makes these only
--- when its common way has ended.
--- docs/protocol.md tells the whole; proof/server.pml has the same functions: take, grantNext, handOver.
+-- Included after the common case of the scripts that may change the holder: every rule, for any
+-- content of Redis. Creating a closure costs each run 0.06 µs, so a script creates these only if
+-- its common case did not apply.
+-- docs/protocol.md explains the whole; proof/server.pml has the same functions: take, grantNext,
+-- handOver.
 
--- What stands in a clock that gives no token; nothing as long as there is one.
+-- The content of a clock that gives no token; nothing while there is one.
 local usedUp
 
 -- @include ../no-token
 
--- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty
--- restart, because it follows the server's clock; and never repeats when that clock steps back,
--- because it follows the last one too.
--- The grantee's passes are reserved, so that they have tokens of their own without asking. `told`:
--- its digit. Returns the token; nothing when there is none, and nothing is changed then: above
--- 2^53-1 numbers are not exact, so tokens would repeat.
--- A token has 16 digits, always: a server that thinks that it is 1970 begins at 10^15. What cannot
--- be read counts as absent.
+-- Makes `hold` the owner. The token never goes back, not even after FLUSHALL, a lost replica or an
+-- empty restart, because it follows the server's clock; and never repeats when that clock steps
+-- back, because it follows the last one too.
+-- The grantee's local hand-offs have reserved tokens, so that they need no round trip. `told`: its
+-- digit. Returns the token; if there is none, returns nothing and changes nothing: above 2^53-1
+-- numbers are not exact, so tokens would repeat.
+-- A token always has 16 digits: a server whose clock is in 1970 begins at 10^15. An unreadable
+-- value counts as absent.
 local function own(hold, ttl, passes, since, told)
   local last = redis.pcall("GET", clock)
   local before = math.floor(tonumber(last or 0) or 0)
@@ -33,8 +34,8 @@ local function own(hold, ttl, passes, since, told)
   return digits
 end
 
--- An entry that was popped, and gets no token, stands where it stood. Popped as the last one, it
--- took the key's TTL with it.
+-- An entry that was popped, and gets no token, returns to its place. If it was the last one, the
+-- key's TTL went with it.
 local function putBack(entry, ticket)
   call("ZADD", queue, ticket, entry)
   if call("PTTL", queue) < 0 then
@@ -42,14 +43,15 @@ local function putBack(entry, ticket)
   end
 end
 
--- How many dead entries are taken off one by one; then they are looked at in blocks, of so many at first.
+-- How many dead entries are removed one by one; the others are checked in blocks, at first of this
+-- size.
 local DEAD_IN_A_ROW, BLOCK = 4, 64
 
 -- @include ../liveness
 
--- The words of an entry, and the channel of its client; nothing when it cannot be read. Such a one
--- is skipped: an error here would come behind the pop. First its hold with its label, as the lock's
--- value and its client's commands have it; last the hold.
+-- The words of an entry, and the channel of its client; nothing if it cannot be read. Such an entry
+-- is skipped: an error here would come after the pop. First its hold with its label, as in the
+-- lock's value and its client's commands; last the hold.
 local function read(entry)
   local digit, ttl, passes, written, hold = string.match(entry, "^([01]) ([1-9]%d*) (%d+) (([^ ]+).*)$")
   if hold and #ttl < 16 and #passes < 5 and string.byte(hold, -22) == 58 then
@@ -57,7 +59,7 @@ local function read(entry)
   end
 end
 
--- How many of these entries, from the first on, are dead; none behind `me` is.
+-- How many of these entries, from the first on, are dead; none after `me` is.
 local function countDead(entries, me)
   local channels, isListed = {}, {}
   forget()
@@ -80,8 +82,8 @@ local function countDead(entries, me)
   return #entries / 2
 end
 
--- Takes dead entries off the head of the queue, in blocks. There is no bound on them: a live one
--- behind them would wait for somebody's next look.
+-- Removes dead entries from the head of the queue, in blocks, without a limit: a live entry after
+-- them would wait for another client's re-check.
 local function clearDead(me)
   local length = BLOCK
   repeat
@@ -95,22 +97,22 @@ local function clearDead(me)
   until isEnd
 end
 
--- Gives the lock to the first live waiter and tells it. `first`: what ZPOPMIN has taken off the
--- head. Returns the hold and its TTL; `me` and its ticket when that is the caller's own hold
--- (nothing is written for it); nothing when nobody waits, or when there is no token (the lock is
+-- Gives the lock to the first live waiter and notifies it. `first`: the entry that ZPOPMIN took
+-- from the head. Returns the hold and its TTL; `me` and its ticket if that is the caller's own hold
+-- (nothing is written for it); nothing if none is waiting, or if there is no token (the lock is
 -- then as it was: the caller deletes or overwrites it).
 --
 -- RACE: the subscribers are counted before anything is written or sent. To publish first, and to
--- give the lock to the next one when nobody was counted, would let two in: a subscriber of what has
--- become a replica is not counted here, and hears the message all the same. An error proves
--- nothing, nor does the count of a client whose own messages are not counted: such a waiter is
--- granted the lock.
+-- give the lock to the next waiter if no receiver was counted, would admit two holders: a
+-- subscriber on a server that has become a replica is not counted here, and still receives the
+-- message. An error proves nothing, nor does the count of a client whose own messages are not
+-- counted: such a waiter is granted the lock.
 --
--- The head is taken off before anything else is written. Redis refuses a script's first write when
--- it must (READONLY, MISCONF, NOREPLICAS), so the script ends there with nothing done; memory it
--- refuses only to writes that need some, and no more once the script has written: a release hands
--- over also when Redis is full. PUBLISH comes after all writes that its message speaks of, and
--- cannot fail the script: nobody is told of a grant that did not happen.
+-- The head is removed before anything else is written. Redis refuses a script's first write if it
+-- must (READONLY, MISCONF, NOREPLICAS), so the script ends there with nothing done. For lack of
+-- memory it refuses only writes that need some, and none after the script has written: a release
+-- hands over even when Redis is full. PUBLISH comes after all writes that its message reports, and
+-- cannot fail the script: no client receives a grant that did not happen.
 local function grantNext(first, since, me)
   local dead = 0
   while first[1] do
@@ -142,8 +144,8 @@ local function grantNext(first, since, me)
   end
 end
 
--- Ends the owner's hold: to the first live waiter, with `since`, or to nobody. `first`: the head of
--- the queue.
+-- Ends the owner's hold: to the first live waiter, with `since`, or to none. `first`: the head of the
+-- queue.
 local function handOver(first, since)
   if not grantNext(first, since, nil) then
     call("DEL", lock)

@@ -1,4 +1,4 @@
--- Included where `entries` of the queue were read: puts those of our format behind what is shown.
+-- Included after `entries` of the queue were read: appends those of our format to the answer.
 for i = 1, #entries, 2 do
   local hold = string.match(entries[i], "^[01] %d+ %d+ ([^ ].*)")
   if hold then

@@ -1,17 +1,14 @@
--- Ends a hold for the first live waiter, and queues a new hold of the same client behind all
--- waiters, in one command.
+-- Ends a hold for the first live waiter, and queues a new hold of the same client after all waiters,
+-- in one command.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 old hold   2 its token   3 new hold   4 lease ms   5 passes   6 entry   7 told   (of the
---                                                                                          new
---                                                                                          hold, as
---                                                                                          in
---                                                                                          acquire)
+-- ARGV  1 old hold   2 its token   3 new hold   4 lease ms   5 passes   6 entry   7 told
+--       3 to 7: of the new hold, as in acquire
 -- RETURNS OWNER or MINE as acquire, or { HELD, now µs, holder's ttl ms, place } for the new hold
 --         RELEASED, TAKEN or { GONE, last token of the clock } for the old one; nothing was queued
--- INVARIANTS  A copy that comes late finds the old hold ended and queues nothing. The new hold is
---         queued before anybody is granted, so nothing but the queue says which hold is next. The
---         ZREM is the write that a full Redis does not refuse.
+-- INVARIANTS  A late copy finds the old hold ended and queues nothing. The new hold is queued before
+--         any grant, so the queue alone decides which hold is next. The ZREM is the write that a full
+--         Redis does not refuse.
 -- MODEL  `yield_` in proof/server.pml
 
 -- @include start
@@ -39,7 +36,7 @@ local token = granted == hold and own(hold, lease, ARGV[5], sub(value, 21, 36), 
 if token then
   return { OWNER, now, token, call("EXISTS", queue) }
 elseif usedUp then
-  -- Nobody can be given a token: the old hold ends, as it should, and its client asks anew.
+  -- There is no token to give: the old hold ends, as it should, and its client asks again.
   call("ZREM", queue, entry)
   call("DEL", lock)
   return RELEASED

@@ -1,12 +1,11 @@
--- Shows the holders and the waiters of several locks or elections, for `locks.list()`: of as many
--- as are looked at in a short time.
+-- Shows the holders and the waiters of several locks or elections, for `locks.list()`: as many as can
+-- be read in a short time.
 --
 -- KEYS  of each lock: lock, queue
--- ARGV  1 how many waiters of each at the most
--- RETURNS { now µs, then of each lock, in order: { hold[ label] or "", token, remaining ms, told,
--- then of each that waits, in order:
---         hold[ label], ticket }, or {} where the keys have something else }. The last one is the
---         one behind which 1 000 waiters were read: the caller asks for the others.
+-- ARGV  1 the maximum number of waiters of each
+-- RETURNS { now µs, then for each lock, in order: { hold[ label] or "", token, remaining ms, told,
+--         then for each waiter, in order: hold[ label], ticket }, or {} if the keys have another type or
+--         format }. After 1 000 waiters the answer ends: the caller asks for the remaining locks.
 -- INVARIANTS  Changes nothing. Nothing in one key hides the other locks.
 
 local call, pcall, sub = redis.call, redis.pcall, string.sub

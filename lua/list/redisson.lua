@@ -1,4 +1,4 @@
--- Shows the holder of an RLock, if this hash is one: all that it has is one field.
+-- Shows the holder of an RLock, if this hash is one, which has exactly one field.
 --
 -- KEYS  a hash
 -- ARGV  none

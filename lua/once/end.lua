@@ -1,4 +1,4 @@
--- Ends a run: nobody runs again before the turn is over.
+-- Ends a run: none begins again before the turn is over.
 --
 -- KEYS  turn
 -- ARGV  1 hold   2 every ms   3 "1": turns are slots of the server's clock   4 begin µs, as begin answered it

@@ -1,9 +1,9 @@
--- Takes back a turn whose body never ran: it was begun, and its caller has gone or was never told.
+-- Takes back a turn whose body never ran: it began, and its caller has gone or never got the answer.
 --
 -- KEYS  turn
 -- ARGV  1 hold
 -- RETURNS RELEASED when it was running for this hold, else GONE
--- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again.
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused.
 
 -- @include start
 if not isMine then

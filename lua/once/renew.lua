@@ -1,16 +1,15 @@
--- Raises the TTL of turns that run.
+-- Raises the TTL of running turns.
 --
 -- KEYS  1 to 100 turns
 -- ARGV  for each turn: hold, ttl ms
 -- RETURNS for each turn: RENEWED, GONE or TAKEN, and ttl ms (0 unless renewed)
--- INVARIANTS  Never shortens a TTL. RACE: it knows only what runs, so one that comes behind the end
+-- INVARIANTS  Never shortens a TTL. RACE: it changes only a running turn, so a renewal after the end
 --         does not make the turn longer.
 
 local answers = {}
 for i, turn in ipairs(KEYS) do
   local ttl = tonumber(ARGV[2 * i])
-  -- A key of another type is somebody else's doing; it must not cost the other turns of this call
-  -- their renewal.
+  -- A key of another type has another owner; the other turns of this call must still be renewed.
   local value = redis.pcall("GET", turn)
   local answer, left = TAKEN, 0
   if type(value) == "string" and string.sub(value, 1, 3) == "1r "

@@ -7,9 +7,9 @@
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
 --         or an error: the clock of this node is too large for a token, and nothing was done
--- INVARIANTS  Never shortens a TTL (R2). Every token that this node has answered, with its passes,
---         is at most its clock's, and the next one is larger. The clock is written first: where
---         that is refused, nothing was done (R5).
+-- INVARIANTS  Never shortens a TTL (R2). Every token that this node has answered, including those
+--         reserved for local hand-offs, is at most its clock's, and the next one is larger. The clock
+--         is written first: if that is refused, nothing was done (R5).
 
 local lockKey, clockKey, hold, lease, notAfter = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[5])
 local time = redis.call("TIME")
@@ -24,7 +24,7 @@ if value then
   if holder ~= hold then
     return { "held", nowMicros, left, holder or "" }
   end
-  -- A copy of this command was here before.
+  -- A copy of this command was executed before.
   if left < tonumber(lease) then
     redis.call("PEXPIRE", lockKey, lease)
   end
@@ -32,8 +32,8 @@ if value then
 end
 local last = redis.call("GET", clockKey) or "0"
 local token = math.max((tonumber(last) or 0) + 1, tonumber(ARGV[3]))
--- As a µs clock: the year 2255, just below 2^53, from where on numbers are not exact. Nobody has
--- got there by asking for locks.
+-- As a µs clock: the year 2255, just below 2^53, above which numbers are not exact. No client gets
+-- there by requesting locks.
 if not (token + ARGV[4] <= 9e15) then
   return redis.error_reply("ERR the clock of this node is too large: "
     .. clockKey .. " is " .. last .. ". Delete that key")

@@ -1,13 +1,11 @@
--- The nodes of a majority have voted, with different tokens or one after the other: stores the
--- largest token, before anybody uses it, and says that this node has kept the hold since its vote.
---
+-- The nodes of a majority have voted, with different tokens or at different times: stores the largest
+-- token, before any caller uses it, and says that this node has kept the hold since its vote.
 -- KEYS  lock, clock
--- ARGV  1 hold   2 token   3 the last of its passes' tokens
+-- ARGV  1 hold   2 token   3 the last token that it reserves for local hand-offs
 -- RETURNS "agreed" | "late" | "gone" | "taken"
--- INVARIANTS  Only where the hold owns the lock: a vote for another hold comes after the end of
---         this one, and so after this write. The clock never goes back. A larger token stays: it is
---         of a vote that came when the others were counted already, perhaps behind another client's
---         lease.
+-- INVARIANTS  Only if the hold owns the lock: a vote for another hold comes after the end of this
+--         one, and so after this write. The clock never goes back. A larger token stays: it belongs to
+--         a vote that came after the others were counted, perhaps after another client's lease.
 
 local lockKey, clockKey = KEYS[1], KEYS[2]
 local value = redis.call("GET", lockKey)

@@ -1,12 +1,12 @@
--- A node says which server it is, before its first vote on a connection: how long its process has
--- been up, and which process it is.
+-- A node identifies its server, before its first vote on a connection: how long its process has been
+-- up, and which process it is.
 --
 -- KEYS  lock, clock; not touched
 -- ARGV  1 release channel; not used
 -- RETURNS { uptime in whole seconds, run id, now µs }, or an error that names the first right that
 -- the user lacks
--- INVARIANTS  Changes nothing. Without the look at the rights a script could fail at its second
---         write, for want of one, and leave half of its work behind.
+-- INVARIANTS  Changes nothing. Without the check of the rights a script could fail at its second
+--         write, for lack of one, and leave half of its work done.
 
 local lock, clock = KEYS[1], KEYS[2]
 for _, command in ipairs({

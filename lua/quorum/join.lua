@@ -2,15 +2,15 @@
 -- it, or lost it since then.
 --
 -- KEYS  lock, clock
--- ARGV  1 hold   2 ttl ms: what is left of the lease   3 token   4 the last token of its passes
+-- ARGV  1 hold   2 ttl ms: the rest of the lease   3 token   4 the last token reserved with it
 --       5 notAfter: this node's time in ms after which this command is stale; 0 = unknown
 -- RETURNS { "owner", now µs, token }
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
 -- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is
---         written first: where that is refused, nothing was done (R5). Never shortens a TTL (R2).
---         Where the key is gone another client may have had the lock since, so the caller does not
---         count this node before the others have confirmed the hold: see `Footprint`.
+--         written first: if that is refused, nothing was done (R5). Never shortens a TTL (R2). If the
+--         key is gone another client may have had the lock since, so the caller does not count this
+--         node before the others have confirmed the hold: see `QuorumHold`.
 
 local lockKey, clockKey, hold, ttl, notAfter = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 local time = redis.call("TIME")

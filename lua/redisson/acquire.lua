@@ -3,17 +3,17 @@
 -- KEYS  1 the lock: hash, field = owner, value = hold count
 --       with ARGV 5: the token counter   with ARGV 4: an unlock latch, which is not touched; the last key
 -- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
---       4 the release channel, where the rights of the user were not looked at yet; else empty
+--       4 the release channel, if the rights of the user were not checked yet; else empty
 --       5 "fenced": a change of holder takes the next number of the token counter; else empty
 -- RETURNS { OWNER, now µs, token }                              token: 0 = not fenced
 --         { MINE, now µs, token, ttl ms }                       it was the owner already
 --         { HELD, now µs, holder's ttl ms (-1: none), -1, the holder }
 --         { STALE, now µs }
--- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not
+-- INVARIANTS  Differs from Redisson's script only where no client can see it: the count is set, not
 --         incremented, so that a command sent twice by a reconnect does not count as a re-entry (an
---         owner id is used for one acquisition); it takes no second token either; and a TTL is
---         never shortened. The first write is one that a full Redis refuses, so that it fails with
---         nothing done but, where Redis is not full, a token that nobody has.
+--         owner id is used for one acquisition); it takes no second token either; and a TTL is never
+--         shortened. The first write is one that a full Redis refuses, so that it fails with nothing
+--         done but, if Redis is not full, an unused token.
 
 -- @include ../rights
 
@@ -45,8 +45,8 @@ if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
   return { HELD, nowMicros, redis.call("PTTL", KEYS[1]), -1, redis.call("HKEYS", KEYS[1])[1] }
 end
 
--- While our field is there nobody else takes a token, so the last one is ours; unless somebody has
--- deleted the counter.
+-- While our field exists no other client takes a token, so the last one is ours; unless the counter
+-- was deleted.
 local token = 0
 if tokenKey then
   token = tonumber(mine and redis.call("GET", tokenKey) or redis.call("INCR", tokenKey)) or 0

@@ -3,9 +3,9 @@
 -- KEYS  1 the lock   2 for a fenced lock: the token counter
 -- ARGV  1 release channel   2 for a fenced lock: token of the holder that is meant; "": whichever it is
 --       3 the same by its field in the hash; "": whichever it is
--- RETURNS { 1 = it was taken away, 0 = nobody held it, or another holder than the one that is meant }
--- INVARIANTS  The holder learns of it at its next renewal or unlock: the protocol has no message
---         for it. The holder's token is the last one that was given.
+-- RETURNS { 1 = it was taken away, 0 = it was free, or had another holder than the one that is meant }
+-- INVARIANTS  The holder is notified at its next renewal or unlock: the protocol has no message for
+--         it. The holder's token is the last one that was given.
 
 if ARGV[2] ~= "" and redis.call("GET", KEYS[2]) ~= ARGV[2] then
   return { 0 }

@@ -3,6 +3,6 @@
 -- KEYS  1 the unlock latch
 -- ARGV  none
 -- RETURNS the number of deleted keys
--- INVARIANTS  Touches nobody else's latch.
+-- INVARIANTS  Touches no other latch.
 
 return redis.call("DEL", KEYS[1])

@@ -8,7 +8,7 @@
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
   local answer, left = TAKEN, 0
-  -- A key of another type must not cost the other locks of this call their renewal.
+  -- A key of another type; the other locks of this call must still be renewed.
   if redis.pcall("HEXISTS", lockKey, ARGV[2 * i - 1]) == 1 then
     local ttl = tonumber(ARGV[2 * i])
     answer, left = RENEWED, redis.call("PTTL", lockKey)

@@ -2,14 +2,14 @@
 --
 -- KEYS  1 the lock: string, value = owner
 -- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
---       4 "1" where the rights of the user were not looked at yet
+--       4 "1" if the rights of the user were not checked yet
 -- RETURNS { OWNER, now µs, 0 }
 --         { MINE, now µs, 0, ttl ms }                           it was the owner already
 --         { HELD, now µs, holder's ttl ms (-1: none), -1 }
 --         { STALE, now µs }
--- INVARIANTS  Another library's lock and this one exclude each other: the key is free or
---         somebody's. "Mine already" raises the TTL to the full lease and never shortens it (R2). A
---         held lock is only read, so it is seen to be held also when Redis refuses writes. A key of
+-- INVARIANTS  Another library's lock and this one exclude each other: the key is free or has an
+--         owner. "Mine already" raises the TTL to the full lease and never shortens it (R2). A held
+--         lock is only read, so it is reported as held also when Redis refuses writes. A key of
 --         another type ends the script with WRONGTYPE before anything was written.
 
 -- @include ../rights
@@ -25,7 +25,7 @@ if missing then
 end
 local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]
--- A copy that the network kept would lock for a caller that does not wait any more.
+-- A copy that the network delayed would lock for a caller that no longer waits.
 if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
   return { STALE, nowMicros }
 end
@@ -39,8 +39,8 @@ local left = redis.call("PTTL", KEYS[1])
 if holder ~= owner then
   return { HELD, nowMicros, left, -1 }
 end
--- RACE: ioredis sends a command again when the connection broke before its reply. The second copy
--- finds the key of the first one, and must know it as its own: else the caller would wait for
+-- RACE: ioredis resends a command if the connection broke before its reply. The second copy finds
+-- the key of the first one, and must recognise it as its own: otherwise the caller would wait for
 -- itself.
 if left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)

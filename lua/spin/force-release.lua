@@ -2,10 +2,10 @@
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner that is meant; left out: whichever it is
--- RETURNS { 1 = it was taken away, 0 = nobody held it, or another owner than the one that is meant }
+-- RETURNS { 1 = it was taken away, 0 = it was free, or had another owner than the one that is meant }
 -- INVARIANTS  Deletes a lock and no other data: a key of another type ends the script with
---         WRONGTYPE. The holder learns of it at its next renewal or unlock, the waiters at their
---         next try: there are no messages.
+--         WRONGTYPE. The holder is notified at its next renewal or unlock, the waiters at their next
+--         try: there are no messages.
 
 local owner = redis.call("GET", KEYS[1])
 if not owner or ARGV[1] and owner ~= ARGV[1] then

@@ -8,8 +8,7 @@
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
   local ttl = tonumber(ARGV[2 * i])
-  -- A key of another type is somebody else's doing; it must not cost the other locks of this call
-  -- their renewal.
+  -- A key of another type has another owner; the other locks of this call must still be renewed.
   local holder = redis.pcall("GET", lockKey)
   local answer, left = holder and TAKEN or GONE, 0
   if holder == ARGV[2 * i - 1] then

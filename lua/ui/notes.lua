@@ -1,8 +1,8 @@
 -- Shows the notes of callers that wait while their scopes hold locks, for people.
 --
 -- KEYS  waits  as deadlocks/note.lua has it
--- ARGV  1 how many members at the most
--- RETURNS { now µs, "<ref> <end ms> <id> <note>" … }  also such as have ended
+-- ARGV  1 the maximum number of members
+-- RETURNS { now µs, "<ref> <end ms> <id> <note>" … }  including ended ones
 -- INVARIANTS  Changes nothing.
 
 local call, sub = redis.call, string.sub

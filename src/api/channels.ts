@@ -1,8 +1,8 @@
-// What is told to whatever observes this process (`node:diagnostics_channel`), of all clients:
-// docs/events.md. A channel without subscribers costs one look at a constant.
+// What this process publishes to observers (`node:diagnostics_channel`), for all clients:
+// docs/events.md. A channel without subscribers costs one check of a constant.
 import { channel, tracingChannel } from "node:diagnostics_channel";
 
-/** From the call to the lock, or to what came of it. */
+/** From the call to the lock, or to the call's other end. */
 export const acquiring = tracingChannel<unknown, object>("holdfast:acquire");
 /** From the lock to its end. */
 export const holding = tracingChannel<unknown, object>("holdfast:hold");
@@ -13,5 +13,5 @@ export const POINTS = {
   renew: channel("holdfast:renew"),
   recall: channel("holdfast:recall"),
 };
-/** The event loop stood still for longer than leases can bear. */
+/** The event loop was blocked for longer than leases can tolerate. */
 export const stalled = channel("holdfast:stall");

@@ -18,7 +18,7 @@ export interface CommonClient {
 
   /**
    * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds
-   * re-enter it by count, also while another call of the scope is still waiting for that lock.
+   * re-enter it by count, even while another call of the scope still waits for that lock.
    * Leases that are still held when the scope ends are taken from their callers (LockLostError,
    * reason "scope") and reported as an `error` event; other users of the same hold keep it.
    *
@@ -32,10 +32,10 @@ export interface CommonClient {
   scope<T>(body: () => T | PromiseLike<T>): Promise<T>;
 
   /**
-   * Runs a function outside of every scope of this client, and returns what it returns. What it
-   * starts is outside as well: use it in a body, or in a scope, to start work that is not part of
-   * it, such as a loop that serves other callers' jobs. Other `AsyncLocalStorage` stores stay as
-   * they are.
+   * Runs a function outside of every scope of this client, and returns its result. Work that it
+   * starts is outside as well. Use it in a body or a scope to start work that is not part of it,
+   * such as a loop that serves other callers' jobs. Other `AsyncLocalStorage` stores are not
+   * affected.
    *
    * @throws TypeError when `body` is no function; what `body` throws.
    * @example
@@ -46,9 +46,9 @@ export interface CommonClient {
   outside<T>(body: () => T): T;
 
   /**
-   * Adds a listener; `LockEvents` says what is told.
+   * Adds a listener; `LockEvents` lists the events.
    *
-   * @throws TypeError for an event that is not there.
+   * @throws TypeError for an unknown event.
    * @example
    * locks.on("lost", ({ name, error }) => console.error(name, error.reason));
    */
@@ -74,12 +74,12 @@ export interface CommonClient {
   off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
   /**
-   * For a readiness probe: is everything there that locks need? Looks at each server (version,
-   * eviction policy, clock, role, replicas), takes and gives back a lock of its own name, and
-   * publishes a message that it must hear. Never rejects for what it finds. It needs no further
-   * rights than `lock`; what the user may not ask is `unknown`.
+   * For a readiness probe: is everything there that locks need? Checks each server (version,
+   * eviction policy, clock, role, replicas), takes and releases a lock of its own, and publishes a
+   * message that it must receive. Never rejects because of what it finds. It needs no further
+   * rights than `lock`; what the user may not read is `unknown`.
    *
-   * @param options.timeout ms that all of it may take. Default: 2 000.
+   * @param options.timeout ms for the whole check. Default: 2 000.
    * @param options.replicas how many replicas each server must have. Default: the client's `replicas`.
    * @throws TypeError or RangeError for bad options; ClientClosedError after `close()`.
    * @example
@@ -92,9 +92,10 @@ export interface CommonClient {
    * Ends the client. From now on new acquisitions, and callers that wait, are rejected with
    * ClientClosedError. Holders get `grace` ms (default 5 000) to unlock; then their leases are lost
    * (reason "closed") and released, and an `error` event `LOCK_LEFT_BEHIND` names them (not with
-   * `grace: 0`). It takes no longer than what is held or unanswered: without a connection and
-   * without a lease it ends at once. Redis gets min(`grace`, `replyTimeout`) to answer, once for
-   * everything. It closes only connections that this client opened: quit your own afterwards.
+   * `grace: 0`). It waits only for held leases and unanswered commands: without a connection, and
+   * with nothing to release in Redis, it ends at once. Redis gets min(`grace`, `replyTimeout`) to
+   * answer, once for everything. Only connections that this client opened are closed: quit your own
+   * afterwards.
    *
    * @throws TypeError or RangeError for bad options.
    * @example
@@ -108,31 +109,33 @@ export interface CommonClient {
 }
 
 /**
- * What a client's callers wait for now, and what became of the locks that it has kept (`linger`),
- * from its beginning on.
+ * What a client's callers wait for now, and what happened to the locks that it has cached
+ * (`linger`) since it was created.
  */
 export interface LockStats {
   /**
-   * How many callers of this client wait at this moment, for whatever lock, permit or election. To
-   * the others they are one waiting process for each lock.
+   * How many callers of this client wait now, for any lock, permit or election. To other processes
+   * they are one waiting process for each lock.
    */
   readonly waiting: number;
-  /** How many locks it keeps at this moment, with nobody inside. */
+  /** How many locks it caches now, with no caller inside. */
   readonly kept: number;
-  /** How often a lock that it kept was taken again, without a command. */
+  /** How often a cached lock was taken again, without a command. */
   readonly takenAgain: number;
-  /** How many kept locks somebody else wanted. */
+  /** How many cached locks another process wanted. */
   readonly recalled: number;
-  /** How many of these had not been taken again before: each has cost the other process a round trip. */
+  /**
+   * How many of these had not been taken again before: each cost the other process a round trip.
+   */
   readonly recalledUnused: number;
-  /** How many kept locks nobody wanted for as long as they might stay. */
+  /** How many cached locks no process wanted while they stayed. */
   readonly lapsed: number;
 }
 
 /**
- * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and
- * more are fine. It is an interface, so a test of your application can have a client of its own
- * that implements what the application calls.
+ * The locks of one process on one Redis. Made by `createLockClient`; use one per process; more are
+ * fine. It is an interface, so tests of your application can implement a client of their own with
+ * the methods that the application calls.
  *
  * @example
  * const locks = createLockClient(new Redis());
@@ -141,11 +144,11 @@ export interface LockStats {
  */
 export interface LockClient extends CommonClient {
   /**
-   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind,
-   * beside the readers of a read-write lock, that can stay with its process when it is unlocked.
+   * The default lock: parked waiters, hand-off on unlock, local hand-offs. Apart from the readers
+   * of a read-write lock, the only kind that can stay with its process when it is unlocked.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.linger ms that it may stay with this process when it is unlocked by way of this
+   * @param options.linger ms that it may stay with this process after an unlock through this
    *   object; 0: never.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
@@ -155,8 +158,7 @@ export interface LockClient extends CommonClient {
 
   /**
    * The same lock, first come first served over all processes (reconnects apart). Shares its keys
-   * with `lock(name)`. It is never passed on inside a process, nor kept there, so it takes no other
-   * option than `reentrant`.
+   * with `lock(name)`. It has no local hand-offs and is never cached, so its only option is `reentrant`.
    *
    * @throws TypeError or RangeError for a bad name; TypeError for other options.
    * @example
@@ -165,15 +167,15 @@ export interface LockClient extends CommonClient {
   fairLock(name: string, options?: ReentranceOptions): Lock;
 
   /**
-   * At most so many at a time, over all processes: first come, first served, each holder with a
-   * lease of its own. The order is that of processes, and inside a process that of callers. Its
-   * keys are its own, so a lock of the same name is another thing.
+   * At most N holders at a time, over all processes, each with its own lease. First come, first
+   * served: by process, and inside a process by caller. It has its own keys: a lock of the same
+   * name is independent.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same,
-   *   until `setPermits()` has said a number. Left out: what others have said.
-   * @param options.fair, options.localHandoffs as of `readWriteLock`: the order of callers, and
-   *   passes inside a process.
+   * @param options.permits how many there are, 1 to 1 000 000. All processes must give the same
+   *   number, until `setPermits()` has set one. Left out: the number set by other processes.
+   * @param options.fair, options.localHandoffs as for `readWriteLock`: the order of callers, and
+   *   local hand-offs.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const slots = locks.semaphore("smtp", { permits: 10 });
@@ -182,14 +184,13 @@ export interface LockClient extends CommonClient {
   semaphore(name: string, options?: SemaphoreOptions): Semaphore;
 
   /**
-   * A lock that many readers hold at a time, or one writer. Another lock than `lock(name)`: the two
-   * know nothing of each other.
+   * A lock that many readers hold at a time, or one writer. Independent of `lock(name)`.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.fair true: callers are served one by one in the order in which they came, over
    *   all processes.
-   * @param options.localHandoffs how often a writer's lock is passed on inside this process before
-   *   it goes to the next one.
+   * @param options.localHandoffs how many local hand-offs a writer's lock makes before it goes to
+   *   the next process.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const config = locks.readWriteLock("config");
@@ -203,7 +204,7 @@ export interface LockClient extends CommonClient {
    * never deadlock.
    *
    * @param members 1 to 100 names of `lock`, or locks of this client, such as
-   *   `locks.fairLock(name)`. A name that comes twice counts once. Options are each member's own:
+   *   `locks.fairLock(name)`. A name given twice counts once. Each member has its own options:
    *   `locks.lock(name, { reentrant: false })`.
    * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
    * @example
@@ -215,13 +216,12 @@ export interface LockClient extends CommonClient {
   multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock;
 
   /**
-   * Runs a function at most once per interval over the whole fleet, by the clock of the Redis
-   * server: for cron jobs that every process starts. It never waits: where another one runs it now,
-   * or it ran in this interval, the answer comes at once. At most once if all goes well, and at
-   * least once after a crash: then the body may run again within the interval (`onCrash`).
+   * Runs a function at most once per interval over all processes, by the clock of the Redis server:
+   * for cron jobs that every process starts. It never waits: if another process runs it now, or it
+   * ran in this interval, the answer comes at once. At most once if all goes well; after a crash
+   * the body may run again within the interval (`onCrash`).
    *
-   * @param name 1 to 512 bytes of UTF-8; any character. It is no lock: `lock(name)` has nothing to
-   *   do with it.
+   * @param name 1 to 512 bytes of UTF-8; any character. Independent of `lock(name)`.
    * @param options.every ms in which at most one run begins, from 10. It must be the same in all processes.
    * @param options.aligned true: by slots of the server's clock (UTC); false: counted from the last
    *   beginning. Default: false.
@@ -229,14 +229,14 @@ export interface LockClient extends CommonClient {
    *   runs. Default: `leaseTime`.
    * @param options.onCrash "again": after a crash, or a body that throws, the turn is free when the
    *   lease is over; "keep": when the interval is. Default: "again".
-   * @param options.signal ends the asking, not the body.
+   * @param options.signal cancels the request, not the body.
    * @param body is called with the turn; its `signal` aborts when the turn is lost.
    * @returns `{ ran: true, value }` with what the body returned;
-   *   `{ ran: false, running, remaining }` where it did not run: `remaining` ms are left until the
-   *   next one may, or of the lease of the one that runs now.
+   *   `{ ran: false, running, remaining }` where it did not run: `remaining` is the ms until the
+   *   next run may begin, or that are left of the lease of the run under way.
    * @throws TypeError or RangeError for bad arguments; what the body throws; LockLostError when the
-   *   turn was lost before the body had ended (`cause`: what it threw); LockUnavailableError when
-   *   Redis did not say for `replyTimeout` whether the body may run; LockFormatError;
+   *   turn was lost before the body ended (`cause`: what it threw); LockUnavailableError when Redis
+   *   did not say for `replyTimeout` whether the body may run; LockFormatError;
    *   NotReplicatedError; ClientClosedError; `signal.reason`.
    * @example
    * const { ran } = await locks.runOnce("report", { every: 3_600_000, aligned: true }, async (turn) => {
@@ -250,10 +250,10 @@ export interface LockClient extends CommonClient {
   ): Promise<OnceResult<T>>;
 
   /**
-   * One leader among the processes that want to be it, and everybody sees which it is: the next
-   * candidate leads one message behind a resignation, and at most the lease and 1.9 s behind a
-   * crash. Candidates lead in the order in which they came. It shares nothing with a lock of the
-   * same name, and is never kept (`linger`).
+   * One leader among the candidate processes, visible to all: the next candidate leads one message
+   * after a resignation, and at most the lease and 1.9 s after a crash. Candidates lead in the
+   * order in which they came. It shares nothing with a lock of the same name, and is never cached
+   * (`linger`).
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.lease ms that a term lasts unless it is renewed, from 100; `label` names this
@@ -268,17 +268,16 @@ export interface LockClient extends CommonClient {
 
   /**
    * The locks of all processes that are held or waited for, in no order: for people and tools, not
-   * for code that locks. Redis is asked in steps of less than a millisecond, in Cluster each
-   * primary in turn, so it takes about a second per 10 000 locks, and as long as it takes to step
-   * over all other keys of the database. A lock that changes meanwhile may be missed, or shown as
-   * it was. Not listed: the turns of `runOnce`, spin locks (any text of Redis could be one), the
-   * votes of a quorum, and what is held in a format of another version. Ending the loop ends the
-   * listing.
+   * for code that locks. It scans Redis in steps of less than a millisecond, in Cluster each
+   * primary in turn: about a second per 10 000 locks, plus the time to step over all other keys of
+   * the database. A lock that changes meanwhile may be missed, or shown as it was. Not listed: the
+   * turns of `runOnce`, spin locks (any text of Redis could be one), the votes of a quorum, and
+   * locks held in another version's format. Ending the loop ends the listing.
    *
    * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a
    *   backslash. Default: all names.
    * @param options.kind "lock", "readWrite", "semaphore", "election", "redisson", or several of
-   *   them. Default: all but "redisson", for which every hash of the database is looked at.
+   *   them. Default: all but "redisson", for which every hash of the database is read.
    * @param options.signal ends the listing.
    * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError
    *   when a server does not answer, ClientClosedError, or `signal.reason`.
@@ -289,7 +288,7 @@ export interface LockClient extends CommonClient {
   list(options?: ListOptions): AsyncGenerator<Listed, void, undefined>;
 
   /**
-   * How many callers of this client wait now, and what became of the locks that it has kept
+   * How many callers of this client wait now, and what happened to the locks that it has cached
    * (`linger`). Needs no round trip.
    *
    * @example

@@ -19,7 +19,7 @@ import {
 /** What a leader does in its term. */
 export type LeaderBody<T> = (term: Term) => T | PromiseLike<T>;
 
-/** What became of a `runAsLeader()`. */
+/** The result of `runAsLeader()`. */
 export interface LeadResult<T> {
   /** How many terms it has led. 0: its signal aborted before it led. */
   readonly terms: number;
@@ -28,19 +28,19 @@ export interface LeadResult<T> {
 }
 
 /**
- * An election by name: of all candidates, in whatever process, one leads at a time, and everybody
- * can see which. Cheap and stateless; what leads is a term.
+ * An election by name: of all candidates, in any process, one leads at a time, and every client can
+ * see which. Cheap and stateless; the leadership itself is a term.
  */
 export interface Election {
   readonly name: string;
 
   /**
-   * Waits until this client leads: behind all that were candidates before it. What it has to say of
-   * itself is told before it resolves.
+   * Waits until this client leads, after all earlier candidates. Its value is published before the
+   * call resolves.
    *
-   * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.value shown to observers: at most 4 096 bytes of UTF-8. Default: "".
    * @param options.wait ms to wait; Infinity (the default) is allowed, and 0 asks once.
-   * @param options.signal ends the waiting, and only that: the call rejects with `signal.reason`.
+   * @param options.signal cancels only the wait: the call rejects with `signal.reason`.
    * @throws TypeError or RangeError for bad options, before anything is sent; LockTimeoutError when
    *   others led for `options.wait` ms; LockUnavailableError when Redis does not answer;
    *   ClientClosedError after `close()`.
@@ -51,25 +51,25 @@ export interface Election {
   campaign(options?: CampaignOptions): Promise<Term>;
 
   /**
-   * The form to prefer: campaigns, runs the body, and resigns when it has ended. When the term is
+   * The form to prefer: campaigns, runs the body, and resigns after it. When the term is
    * lost it waits for the body to end, and campaigns again after a pause, so a process never runs
    * two bodies of one call.
    *
-   * | the body | while it leads | behind a loss |
+   * | the body | while it leads | after a loss |
    * |---|---|---|
    * | returns | resolves with that | campaigns again |
-   * | throws | resigns, and rejects with that error | tells the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
+   * | throws | resigns, and rejects with that error | reports the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
    *
-   * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
-   * @param options.signal ends the candidacy: a candidate stops waiting, and a leader's body is
-   *   told by `term.signal`. The call then resolves. A body may let the abort through:
-   *   `signal.reason`, or an error whose name is "AbortError".
+   * @param options.value shown to observers: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.signal ends the candidacy: a candidate stops waiting, and a leader's
+   *   `term.signal` aborts. The call then resolves. The body may throw the abort: `signal.reason`,
+   *   or an error whose name is "AbortError".
    * @param body gets the term, whose signal aborts when the term is lost, and also when
    *   `options.signal` does.
    * @returns how many terms it has led, and what the body returned.
-   * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments;
-   *   ClientClosedError after `close()`; LockUnavailableError when Redis does not answer before it
-   *   has led once: later that is an `error` event, and tried again.
+   * @throws what the body threw while it led; TypeError or RangeError for bad arguments;
+   *   ClientClosedError after `close()`; LockUnavailableError when Redis does not answer before its
+   *   first term: later that is an `error` event, and the call tries again.
    * @example
    * const options = { value: "10.0.0.7:8080", signal: stopping };
    * const { terms } = await election.runAsLeader(options, async (term) => {
@@ -80,17 +80,16 @@ export interface Election {
   runAsLeader<T>(options: LeadOptions, body: LeaderBody<T>): Promise<LeadResult<T>>;
 
   /**
-   * Yields the leader whenever it is another one, or has another value, and null while nobody leads
-   * or nobody knows. Only what Redis has answered is shown, and only until the term ends by that
-   * answer, so a leader that has crashed, or a Redis that does not answer, is null. A slow consumer
-   * gets the newest state and no backlog. All observers of one client share one subscription and
-   * one question; `break`, `return()`, the signal and `close()` end it. The process lives as long
-   * as it observes.
+   * Yields the leader whenever the leader or its value changes, and null while there is none, or it
+   * is unknown. It shows only Redis's answers, and each only until the answered end of the term:
+   * null after a leader's crash, and while Redis does not answer. A slow consumer gets the newest
+   * state and no backlog. All observers of one client share one subscription and one query;
+   * `break`, `return()`, the signal and `close()` end it. It keeps the process alive.
    *
    * @param options.signal ends the observation without an error.
    * @throws TypeError or RangeError for bad options; from `next()` ClientClosedError when the
    *   client is closed before it begins, and LockUnavailableError when the connection is closed for
-   *   good. Other failures of Redis are `error` events, and tried again.
+   *   good. Other failures of Redis are `error` events, and the client tries again.
    * @example
    * for await (const leader of election.observe({ signal: stopping })) {
    *   if (leader) connect(leader.value); else disconnect();
@@ -99,7 +98,8 @@ export interface Election {
   observe(options?: ObserveOptions): AsyncIterableIterator<Leader | null, undefined>;
 
   /**
-   * Asks once. Null: nobody leads, or the one that was elected a moment ago has not said its value yet.
+   * Reads the leader once. Null: there is none, or it was elected a moment ago and has not
+   * published its value yet.
    *
    * @throws LockUnavailableError; ClientClosedError after `close()`.
    * @example
@@ -110,16 +110,16 @@ export interface Election {
 
   /**
    * For people: ends the term of the leader, and the next candidate leads. The leader's signal
-   * aborts (reason "revoked"): it has subscribed when its term began. A leader whose subscription
-   * was refused, or is lost at this moment, learns of it at its next renewal (reason "taken" or
-   * "gone"). `runAsLeader` campaigns again then, behind those that wait. What it does until then
-   * only its token keeps out.
+   * aborts (reason "revoked"): it subscribed when its term began. A leader whose subscription was
+   * refused, or is lost at this moment, learns of it at its next renewal (reason "taken" or
+   * "gone"). `runAsLeader` then campaigns again, after the other candidates. Until the leader
+   * notices, only its token keeps out its writes.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
    * @param options.holder ends only the term of this leader: its `id`, as `leader()` or `list()`
-   *   shows it. Default: whichever leads.
+   *   shows it. Default: any leader.
    * @param options.token ends only the term with this token.
-   * @returns false: nobody leads, or another term than that runs, and nothing was done.
+   * @returns false: there is no leader, or another term, and nothing was done.
    * @throws TypeError or RangeError for bad options; LockUnavailableError; ClientClosedError after `close()`.
    * @example
    * const leader = await election.leader();
@@ -128,9 +128,9 @@ export interface Election {
   forceResign(options?: ForceUnlockOptions): Promise<boolean>;
 }
 
-/** The leader of an election, as it has told Redis. Its `id` is that of its client. */
+/** The leader of an election, as it has written to Redis. Its `id` is that of its client. */
 export interface Leader extends Party {
-  /** What it has said of itself last: an address, mostly. */
+  /** The value that it published last: usually an address. */
   readonly value: string;
   /** The fencing token of its term: grows from term to term. */
   readonly token: number;
@@ -140,9 +140,9 @@ export interface Leader extends Party {
  * The time of one leader, from its election to its end. The watchdog renews it. End it with
  * `resign()`, or let `await using` do so.
  *
- * That a client leads is what it believes: a process that stands still goes on believing so for a
- * moment when it wakes up. The token is the proof. Send it along with every write, as with a lease;
- * `fencedSet` takes a term as its `fence`.
+ * A client only believes that it leads: a process that was paused still believes so for a moment
+ * when it resumes. The token is the proof. Send it with every write, as with a lease; `fencedSet`
+ * takes a term as its `fence`.
  *
  * @example
  * await using term = await election.campaign({ value: "10.0.0.7:8080" });
@@ -153,20 +153,20 @@ export interface Term {
   readonly name: string;
   /** The fencing token: grows from term to term, below 2^53. */
   readonly token: number;
-  /** What was proclaimed last, also when Redis has not confirmed it yet. */
+  /** The value proclaimed last, even if Redis has not confirmed it yet. */
   readonly value: string;
   /**
-   * Aborts with a LockLostError as soon as this client does not surely lead any more; never when it
-   * resigns.
+   * Aborts with a LockLostError as soon as this client may no longer lead; never when it resigns.
    */
   readonly signal: AbortSignal;
-  /** Does this client surely lead at this moment? Computed from both clocks, without asking Redis. */
+  /**
+   * Does this client surely lead at this moment? Computed from both clocks, without a round trip.
+   */
   readonly held: boolean;
   /** Why the term was lost. Null: it was not. */
   readonly lost: LockLostError | null;
   /**
-   * The line to put before what only a leader may do: it knows of an end that passed before any
-   * timer could fire.
+   * Call it before what only a leader may do: it detects an end that passed before any timer could fire.
    *
    * @throws LockLostError when the term is lost, LockError `LOCK_RELEASED` after `resign()`.
    */
@@ -174,19 +174,20 @@ export interface Term {
   /** ms until the term is lost unless it is renewed; 0 when it is not held. */
   readonly remaining: number;
   /**
-   * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one
+   * Publishes another value to observers. Proclamations are numbered, so a late copy of an earlier one
    * changes nothing.
    *
    * @param value at most 4 096 bytes of UTF-8.
    * @throws TypeError or RangeError for a bad value; LockLostError when the term is lost;
-   *   LockUnavailableError when Redis did not confirm it, which the next renewals do; LockError
+   *   LockUnavailableError when Redis did not confirm it (the next renewals publish it); LockError
    *   `LOCK_RELEASED` after `resign()`.
    * @example
    * await term.proclaim("10.0.0.7:8081");
    */
   proclaim(value: string): Promise<void>;
   /**
-   * Ends the term; at once to the next candidate, if there is one. Calling it again does nothing.
+   * Ends the term, and hands it at once to the next candidate, if there is one. Calling it again
+   * does nothing.
    *
    * @throws LockLostError, once, when the term had been lost before; LockUnavailableError when
    *   Redis did not confirm (it is tried again in the background until the term is over).
@@ -199,21 +200,21 @@ export interface Term {
 /** How an election is held. */
 export interface ElectionOptions {
   /**
-   * For how many ms a term lasts unless it is renewed, from 100: a leader renews it every third of
-   * that time. The others wait for so long when it has crashed. It is each candidate's own.
-   * Default: the client's `leaseTime`, 30 000.
+   * How many ms a term lasts unless it is renewed, from 100: a leader renews it every third of that
+   * time. After its crash the others wait this long. Each candidate has its own. Default: the
+   * client's `leaseTime`, 30 000.
    */
   lease?: number | undefined;
   /**
-   * What this candidate is called where people look: in `leader()`, `observe()` and `locks.list()`,
-   * while it waits and while it leads. 1 to 64 bytes of UTF-8. Default: the label of the client.
+   * This candidate's name for people: in `leader()`, `observe()` and `locks.list()`, while it waits
+   * and while it leads. 1 to 64 bytes of UTF-8. Default: the label of the client.
    */
   label?: string | undefined;
 }
 
 /** How a candidate leads. */
 export interface LeadOptions {
-  /** What is told of it to observers: a string of at most 4 096 bytes of UTF-8. Default: "". */
+  /** The value shown to observers: a string of at most 4 096 bytes of UTF-8. Default: "". */
   value?: string | undefined;
   /** Ends the candidacy. */
   signal?: AbortSignal | undefined;
@@ -221,9 +222,11 @@ export interface LeadOptions {
 
 /** How a candidate campaigns. */
 export interface CampaignOptions extends LeadOptions {
-  /** For how many ms to wait until it leads; Infinity is allowed, and 0 asks once. Default: Infinity. */
+  /**
+   * How many ms to wait until it leads; Infinity is allowed, and 0 asks once. Default: Infinity.
+   */
   wait?: number | undefined;
-  /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
+  /** Cancels only the wait: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
 }
 
@@ -249,13 +252,13 @@ const CAMPAIGN = { ...LEAD, wait: orInfinity(time(0, Number.POSITIVE_INFINITY)) 
 
 const OBSERVE = { signal };
 
-/** What begins the messages about an election that is not made. */
+/** The start of messages about an election that is not created. */
 export const CREATE = "Cannot create an election";
 
 export const checkElection = (options: unknown): Checked<typeof ELECTION> =>
   checkOptions(CREATE, ELECTION, options);
 
-/** Of `runAsLeader(body)` or `runAsLeader(options, body)`. */
+/** The arguments of `runAsLeader(body)` or `runAsLeader(options, body)`. */
 export function checkLead<Body>(
   name: string,
   args: readonly unknown[],
@@ -270,7 +273,7 @@ export const checkCampaign = (name: string, options: unknown): Checked<typeof CA
 export const checkObserve = (name: string, options: unknown): Checked<typeof OBSERVE> =>
   checkOptions(`Cannot observe ${quote(name)}`, OBSERVE, options);
 
-/** What is proclaimed: not printed whole, because it may be long. */
+/** Errors truncate the value; it can be 4 KB. */
 export function checkProclaimed(name: string, value: unknown): string {
   const what = `Cannot proclaim the leader of ${quote(name)}`;
   if (value === undefined) throw refuse(TypeError, what, "value", VALUE.wanted, value);

@@ -7,7 +7,7 @@ import { show } from "./validate.ts";
 import { type LossReason, lossOf, wordingOf } from "./wording.ts";
 
 /**
- * The codes of all errors of this package. Its process warnings have codes of their own too:
+ * The codes of all errors of this package. Its process warnings have their own codes:
  * `docs/errors.md`.
  */
 export type LockErrorCode =
@@ -47,15 +47,15 @@ export class LockError extends Error {
     message: string,
     cause?: unknown,
   ) {
-    // What Redis and connections say is part of some messages, as it came.
+    // Some messages quote Redis and connections as they are.
     super(harmless(message), cause === undefined ? undefined : { cause });
   }
 }
 
 /**
- * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a
- * multi-lock, held the member that is named when the time was over; of a semaphore, held so many
- * permits that too few were left; of an election, others led. Nothing is left in Redis.
+ * `lock()` or `withLock()` waited for `wait` ms while another caller held the lock. For a
+ * multi-lock, the named member was held when the time was over; for a semaphore, too few permits
+ * were free; for an election, others led. Nothing is left in Redis.
  */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";
@@ -70,18 +70,18 @@ export class LockTimeoutError extends LockError {
     readonly wait: number,
     members = 1,
     /**
-     * Where the holder was, when the time was over: in this scope, which had lent the lock to
+     * Where the holder was when the time was over: in this scope, which had lent the lock to
      * another body, or whose hold this call did not enter (`reentrant: false`); in this process, by
-     * the same client; or elsewhere, also by another client of this process, as far as this client
-     * knows without asking Redis. Of a semaphore always "somebody else".
+     * the same client; or elsewhere, also by another client of this process. As far as this client
+     * knows without a round trip. For a semaphore always "somebody else".
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
     units = 0,
     noun = "Lock",
     /**
-     * The holder, as one look after the end of the time has shown it: with its label, host and pid.
-     * Null: the lock was free at that moment, or Redis did not say so within 100 ms. Of a
-     * semaphore, and of readers, one of them.
+     * The holder that one query found after the time was over, with its label, host and pid. Null:
+     * the lock was free at that moment, or Redis did not answer within 100 ms. Of a semaphore, and
+     * of readers, one of them.
      */
     readonly holder: Party | null = null,
   ) {
@@ -112,27 +112,29 @@ function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Part
   return holder ? showParty(holder) + beside : other;
 }
 
-/** What a caller can do that has waited. */
+/** What a caller that has waited can do. */
 function cureOf(heldBy: LockTimeoutError["heldBy"], noun: string): string {
-  if (heldBy === "this scope") return "bodies that run side by side in one scope have it one after the other";
+  if (heldBy === "this scope") return "concurrent bodies of one scope get it one after the other";
   if (heldBy === "this process")
     return "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()";
   return wordingOf(noun).cure;
 }
 
-/** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
+/**
+ * The lock may no longer be held: stop the protected work. `cause` = the body's error, if it had
+ * one.
+ */
 export class LockLostError extends LockError {
   override readonly name = "LockLostError";
   readonly #how: string | undefined;
   readonly #noun: string;
 
   /**
-   * `how`: what is known of it, where that is more than the reason. `noun`: what messages call the
-   * thing that was lost.
+   * `how`: details beyond the reason, if known. `noun`: what messages call the thing that was lost.
    */
   constructor(
     lockName: string,
-    /** Why it is no longer held: `docs/errors.md` says what each means, and what to do. */
+    /** Why it is no longer held: `docs/errors.md` explains each, and what to do. */
     readonly reason: LossReason,
     cause?: unknown,
     how?: string,
@@ -149,21 +151,21 @@ export class LockLostError extends LockError {
     this.#noun = noun;
   }
 
-  /** The same loss, with the error of the work that it has stopped. @internal */
+  /** The same loss, with the error of the stopped work. @internal */
   causedBy(error: unknown): LockLostError {
     return new LockLostError(this.lockName ?? "", this.reason, error, this.#how, this.by, this.#noun);
   }
 }
 
 /**
- * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is
- * still held. Work that stops for that rejects with it.
+ * Another caller waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock
+ * is still held. Work that stops because of it rejects with it.
  */
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
   readonly #since: number;
 
-  /** `since`: when it was known first that somebody waits, on the monotonic clock. */
+  /** `since`: when the waiter first became known, on the monotonic clock. */
   constructor(lockName: string, since: number, noun = "Lock") {
     super(
       "LOCK_WANTED",
@@ -174,8 +176,8 @@ export class LockWantedError extends LockError {
   }
 
   /**
-   * For how many ms it has been known by now that somebody waits. A caller of another process may
-   * have waited for longer.
+   * How many ms ago the waiter became known. A caller of another process may have waited for
+   * longer.
    */
   get waited(): number {
     return clocks.mono.now() - this.#since;
@@ -186,10 +188,10 @@ export class LockWantedError extends LockError {
 export class LockUnavailableError extends LockError {
   override readonly name = "LockUnavailableError";
 
-  /** `what`: what could not be done; "": `cause` says enough. */
+  /** `what`: the action that failed; "": `cause` is enough. */
   constructor(lockName: string | null, what: string, cause?: unknown, noun = "Lock") {
     const subject = lockName === null ? `${wordingOf(noun).plural} are` : `${noun} ${quote(lockName)} is`;
-    // The cause may be such an error of the same lock.
+    // The cause may be the same error about the same lock.
     const why = causeOf(cause).replace(`${subject} unavailable: `, "");
     const text = what && why ? `${what}, because ${why}` : what || why;
     super("LOCK_UNAVAILABLE", lockName, sentence(`${subject} unavailable: ${text}`), cause);
@@ -197,8 +199,8 @@ export class LockUnavailableError extends LockError {
 }
 
 /**
- * In the key of the lock stands what another version of this package has written, in a format that
- * this one cannot read. Nothing was changed.
+ * The lock's key holds a value that another version of this package wrote, in a format that this
+ * one cannot read. Nothing was changed.
  */
 export class LockFormatError extends LockError {
   override readonly name = "LockFormatError";
@@ -247,17 +249,17 @@ export class NotReplicatedError extends LockError {
 
 /**
  * A semaphore has another number of permits than the caller's code says (`PERMITS_DIFFER`), or
- * fewer than the caller wants; or nobody has said a number (`PERMITS_UNKNOWN`). The caller has
- * nothing, and does not stand in the queue.
+ * fewer than the caller wants; or it has no number yet (`PERMITS_UNKNOWN`). The caller has no
+ * permits, and is not in the queue.
  */
 export class PermitsError extends LockError {
   override readonly name = "PermitsError";
 
   constructor(
     lockName: string,
-    /** How many permits there are. Null: nobody has said a number. */
+    /** How many permits there are. Null: no number was set. */
     readonly stored: number | null,
-    /** How many there are by the caller's code. Null: it says none. */
+    /** How many there are by the caller's code. Null: it gives none. */
     readonly given: number | null,
     /** How many the caller wants. */
     readonly units: number,
@@ -276,18 +278,18 @@ export class PermitsError extends LockError {
   }
 }
 
-/** One lock of a circle of callers that wait for each other. */
+/** One lock of a deadlock: callers that wait for each other in a circle. */
 export interface DeadlockLink {
   readonly name: string;
   readonly kind: "lock" | "readWrite" | "semaphore";
-  /** The hold that is in the way: its caller waits for the next lock of the circle. */
+  /** The hold in the way: its caller waits for the next lock of the circle. */
   readonly holder: Party;
 }
 
 /**
- * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's
- * own scope holds, and it began to wait last of them. It waits no longer, so that the others go on
- * when its scope ends. Of a client with `deadlocks: "reject"`.
+ * The call waited for a lock whose holder waits, perhaps through others, for a lock that the call's
+ * own scope holds, and this call was the last to begin waiting. It stops waiting, so that the
+ * others can continue when its scope ends. Only for a client with `deadlocks: "reject"`.
  */
 export class DeadlockError extends LockError {
   override readonly name = "DeadlockError";
@@ -305,7 +307,7 @@ export class DeadlockError extends LockError {
   }
 }
 
-/** As messages tell it, with what to do about it. */
+/** The text for messages, with what to do about it. */
 export function circleText(cycle: readonly DeadlockLink[]): string {
   const last = cycle.length - 1;
   const links = cycle.map(({ name, holder }, i) =>
@@ -316,7 +318,10 @@ export function circleText(cycle: readonly DeadlockLink[]): string {
   return `${links.join("")}; take such locks in one order everywhere, or all of them by one multiLock().`;
 }
 
-/** The resource has seen a larger fencing token: a later holder was there. Nothing was written. */
+/**
+ * The resource has seen a larger fencing token: a later holder has written. Nothing was written
+ * now.
+ */
 export class StaleTokenError extends LockError {
   override readonly name = "StaleTokenError";
 
@@ -326,13 +331,16 @@ export class StaleTokenError extends LockError {
     readonly resource: string,
     /** The token that was refused. */
     readonly token: number,
-    /** The highest token seen; null: it is forgotten, and this token is so old that it may be below it. */
+    /**
+     * The highest token seen; null: it was forgotten, and this token is so old that it may be
+     * smaller.
+     */
     readonly seen: number | null,
   ) {
     const why =
       seen === null
-        ? "older than the fence remembers, so a later holder may have been there"
-        : `stale, because a later holder was there with ${seen}`;
+        ? "older than the fence remembers, so a later holder may have written"
+        : `stale, because a later holder has used ${seen}`;
     super(
       "STALE_TOKEN",
       lockName,
@@ -342,7 +350,7 @@ export class StaleTokenError extends LockError {
 }
 
 /**
- * Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have
+ * Redis did not confirm a fenced write. `cause` says what happened. Without a reply, it may have
  * been written.
  */
 export class FencedWriteError extends LockError {
@@ -369,12 +377,12 @@ export class ClientClosedError extends LockError {
   }
 }
 
-/** `optimistic`: somebody else changed one of the keys during every try. Nothing was written. */
+/** `optimistic`: another client changed one of the keys during every try. Nothing was written. */
 export class ConflictError extends LockError {
   override readonly name = "ConflictError";
 
   constructor(
-    /** Those that the transaction watched. */
+    /** The keys that the transaction watched. */
     readonly keys: readonly string[],
     /** How often the body ran: `retries` + 1. */
     readonly tries: number,
@@ -389,14 +397,13 @@ export class ConflictError extends LockError {
 }
 
 /**
- * `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in
- * Redis now.
+ * `optimistic`: Redis did not execute a transaction as a whole. `executed` says what was executed.
  */
 export class TransactionError extends LockError {
   override readonly name = "TransactionError";
 
   constructor(
-    /** Those that the transaction watched. */
+    /** The keys that the transaction watched. */
     readonly keys: readonly string[],
     /**
      * "nothing": no command of the transaction was executed; "partly": some were, and those that
@@ -406,8 +413,8 @@ export class TransactionError extends LockError {
     what: string,
     cause?: unknown,
     /**
-     * What EXEC answered to each command, an Error for each that failed. Empty when there is no
-     * such answer.
+     * EXEC's answer to each command, an Error for each that failed. Empty when there is no such
+     * answer.
      */
     readonly replies: readonly unknown[] = [],
   ) {
@@ -421,15 +428,15 @@ export class TransactionError extends LockError {
   }
 }
 
-/** What its holder is told that has given it back. */
+/** The error for a holder that has already given it back. */
 export function released(name: string, noun: string): LockError {
   return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${wordingOf(noun).ended}.`);
 }
 
-// What code of the application has thrown that no caller is told of: `error` events, with what was
-// thrown as their cause.
+// For `error` events about an error that the application's own code threw with no caller to receive
+// it; `cause` is that error.
 
-/** A listener for an event of a client. `name`: of the lock; null: the event is about none. */
+/** A listener for an event of a client. `name`: of the lock; null: the event concerns no lock. */
 export function listenerFailed(event: string, name: string | null, thrown: unknown): LockError {
   const about = name === null ? "" : ` of ${quote(name)}`;
   const text = `A listener for the event '${event}'${about} failed: ${causeOf(thrown) || show(thrown)}`;
@@ -442,10 +449,10 @@ export function bodyFailed(name: string, thrown: unknown): LockError {
   return new LockError("BODY_FAILED", name, sentence(text), thrown);
 }
 
-/** What went wrong before, as part of a message; "": it is no error. */
+/** The cause as part of a message; "": it is no error. */
 const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
 
-/** With its full stop. What Redis and connections say ends as it ends. */
+/** Ends with a full stop. Messages of Redis and connections keep their own end. */
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
 
 /**

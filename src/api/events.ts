@@ -13,7 +13,7 @@ import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { refuse } from "./validate.ts";
 
 /**
- * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of
+ * The method that a caller used: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of
  * several masters; `multiLock`; the two locks of `readWriteLock`; `semaphore`, `election`, `once`.
  */
 export type EventKind =
@@ -30,9 +30,9 @@ export type EventKind =
   | "election"
   | "once";
 
-/** Whose event it is. */
+/** The caller of an event. */
 export interface Caller {
-  /** A number of the client's, one for each call that comes to a lock from outside of its scope. */
+  /** The client's number for each call that comes to a lock from outside of its scope. */
   readonly call: number;
   readonly kind: EventKind;
   /** Of a semaphore: how many permits it wants or has. Left out: it is a lock. */
@@ -40,12 +40,13 @@ export interface Caller {
 }
 
 /**
- * What every event of a lock carries. Of a multi-lock each lock has events of its own, with one `call`.
+ * What every event of a lock carries. Each lock of a multi-lock has its own events, with one
+ * `call`.
  *
- * A call that passed the check of its arguments is told of by one `acquire`, or by one `giveup`; by
- * a `wait` before that if it had to wait. One that got the lock is told of by `release` when it
- * gave that back, or by `lost`. A caller that re-enters or borrows a lock in its scope is part of
- * the call that acquired the lock, and has no events.
+ * A call with valid arguments ends its wait with one `acquire` or one `giveup`; before that comes a
+ * `wait` if it had to wait. A call that got the lock ends with `release` when it gives the lock
+ * back, or with `lost`. A caller that re-enters or borrows a lock in its scope is part of the call
+ * that acquired the lock, and has no events.
  */
 export interface LockEvent extends Caller {
   /** The lock's name. */
@@ -58,8 +59,8 @@ export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
 }
 
 /**
- * The token that a holder may send along with its writes. Null: permits fence nothing, and some
- * kinds of locks have no tokens.
+ * The token that a holder may send with its writes. Null: permits fence nothing, and some kinds of
+ * locks have no tokens.
  */
 export const fenceOf = ({
   token,
@@ -75,8 +76,8 @@ export function ofHolder(holder: LockEvent & { readonly token: number }) {
 }
 
 /**
- * What `lost` tells of a holder: `firstToken`: the first one for which Redis had not said that the
- * lock was its; undefined: its own.
+ * The fields of `lost`. `firstToken`: the first token for which Redis had not confirmed that the
+ * lock was held; undefined: the holder's own.
  */
 export function ofLoss(
   holder: LockEvent & { readonly token: number; readonly firstToken?: number | undefined },
@@ -88,14 +89,14 @@ export function ofLoss(
 }
 
 /**
- * What a client tells. Times are in ms; `token` is null for permits and for kinds of locks that
- * have no tokens.
+ * A client's events. Times are in ms; `token` is null for permits and for kinds of locks that have
+ * no tokens.
  */
 export interface LockEvents {
   /**
-   * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it
-   * before, and Redis gave it to nobody in between. `kept`: nobody here had it since its last
-   * unlock, and this process had kept it, so nobody was asked.
+   * A caller got the lock after `waitedFor` ms. `passed`: another caller of this process had it
+   * before, and no other process in between. `kept`: this process had cached it since its last
+   * unlock, so no round trip was needed.
    */
   acquire: (
     event: LockEvent & {
@@ -106,12 +107,12 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its
-   * way. Told again, with `heldBy` "this client" or "this process", when one hold of this client,
-   * or of another client of this process, has kept it waiting for two of its leases: mostly a
-   * deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.) And with
-   * `heldBy` "this scope" after 5 s in which its own scope has held the lock, which one of the two
-   * does not let it enter (`reentrant: false`).
+   * A caller has to wait: once for each call; for a multi-lock, once for each lock in its way.
+   * Emitted again, with `heldBy` "this client" or "this process", when one hold of this client, or
+   * of another client of this process, has made it wait for two of its leases: usually a deadlock
+   * with itself. (`LockTimeoutError.heldBy` "this process" means this client.) Also with `heldBy`
+   * "this scope", after its own scope has held the lock for 5 s and one of the two does not let it
+   * enter (`reentrant: false`).
    */
   wait: (
     event: LockEvent & {
@@ -120,9 +121,10 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * A caller has waited for `waitedFor` ms in a circle of callers, of which each waits for what the
-   * next one's scope holds: `cycle`, from what this caller waits for to what its own scope holds.
-   * `rejected`: it waits no longer. Told once for each such caller.
+   * A caller has waited for `waitedFor` ms in a deadlock: a circle of callers, each of which waits
+   * for a lock that the next one's scope holds. `cycle` leads from the lock that this caller waits
+   * for to the one that its own scope holds. `rejected`: it no longer waits. Emitted once for each
+   * such caller.
    */
   deadlock: (
     event: Pick<LockEvent, "name" | "kind"> & {
@@ -132,15 +134,16 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the
-   * lock that was the cause.
+   * A call ended without the lock, after `waitedFor` ms; for a multi-lock once, with the name of
+   * the lock that was the cause.
    */
   giveup: (event: LockEvent & { readonly waitedFor: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `heldFor` ms. */
   release: (event: LockEvent & { readonly token: number | null; readonly heldFor: number }) => void;
   /**
-   * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes
-   * there. It was kept for `idle` ms since its last unlock, and had been taken again `uses` times.
+   * Another process wants a lock that this process caches (`linger`) with no caller inside, and
+   * gets it. It was idle for `idle` ms since its last unlock, and had been taken again `uses`
+   * times.
    */
   recall: (
     event: Pick<LockEvent, "name" | "kind"> & { readonly idle: number; readonly uses: number },
@@ -148,13 +151,12 @@ export interface LockEvents {
   /** The watchdog raised a lease; `remaining` ms are left. */
   renew: (event: LockEvent & { readonly token: number | null; readonly remaining: number }) => void;
   /**
-   * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the
-   * `release` of the same call where only the release found out. `firstToken`: that of the first of
-   * the callers that may have been without the lock, because Redis had not said since then that it
-   * was theirs; mostly the same as `token`, the last one. `heldFor` is 0 where nobody was inside
-   * any more.
-   * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and
-   * others still hold the lock; the call's own `release` or `lost` comes later.
+   * A lease was lost after `heldFor` ms; its signal aborts in the same statement. If only the
+   * release found out, it comes after the `release` of the same call. `firstToken`: of the first
+   * caller that may have been without the lock, because Redis had not confirmed it since; usually
+   * the same as `token`, which is the last caller's. `heldFor` is 0 if no caller was inside any
+   * more. `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`,
+   * and others still hold the lock; the call's own `release` or `lost` comes later.
    */
   lost: (
     event: LockEvent & {
@@ -166,15 +168,15 @@ export interface LockEvents {
     },
   ) => void;
   /**
-   * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are
-   * no more than a majority. One more node that fails, and the lease may be lost. Told again, with
-   * a larger `has`, when it stands on more; its `release` or `lost` ends it too.
+   * For a lock on several masters: a lease has been on `has` of `of` nodes for a second, which is
+   * no more than a majority. If one more node fails, the lease may be lost. Emitted again, with a
+   * larger `has`, when more nodes have it; its `release` or `lost` ends it too.
    */
   exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
   /**
-   * Something failed that no caller was told of. Without a listener it becomes a process warning,
-   * once per code and minute. What a listener or a body threw is the `cause` of a LISTENER_FAILED
-   * or BODY_FAILED.
+   * A failure that no caller receives. Without a listener it becomes a process warning, once per
+   * code and minute. What a listener or a body threw is the `cause` of a LISTENER_FAILED or
+   * BODY_FAILED.
    */
   error: (error: LockError) => void;
 }
@@ -192,10 +194,7 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   error: true,
 };
 
-/**
- * @throws TypeError for what is never told of: a listener for that would never run, and nobody
- *   would be told.
- */
+/** @throws TypeError for an unknown event: its listener would never run, without any notice. */
 export function checkEvent(event: unknown): void {
   if (typeof event === "string" && Object.hasOwn(EVENTS, event)) return;
   const known = Object.keys(EVENTS).join(", ");
@@ -204,9 +203,9 @@ export function checkEvent(event: unknown): void {
 
 const MINUTE = 60_000;
 
-/** The holds of a client that something outside of it follows: src/engine/telemetry. */
+/** The holds of a client that an observer follows: src/engine/telemetry. */
 export interface FollowedHolds {
-  /** Runs the body of the call that has this hold in the context of whatever follows it. */
+  /** Runs the body of the call that has this hold in the observer's context. */
   within<T>(hold: Pick<LockEvent, "call" | "name">, body: () => T): T;
   /** `error`: it was lost. */
   ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void;
@@ -216,18 +215,18 @@ type Event = Parameters<EventEmitter["on"]>[0];
 type Listener = Parameters<EventEmitter["on"]>[1];
 
 /**
- * The client's events. Emitting costs nothing while nobody listens, and a listener that throws or
+ * The client's events. Emitting costs nothing without listeners, and a listener that throws or
  * rejects stops nothing.
  */
 export class Events extends EventEmitter {
   /** The client's id. */
   readonly client: string;
-  /** Null: none was ever followed. */
+  /** Null: no observer has followed any. */
   holds: FollowedHolds | null = null;
-  /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
+  /** Was a listener ever added? Check it first on paths that every caller takes. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
-  /** By event and listener, what is called in its place. */
+  /** By event and listener, the function that is called in its place. */
   readonly #heeded = new Map<Event, WeakMap<Listener, Listener>>();
 
   constructor(client: string) {
@@ -250,8 +249,8 @@ export class Events extends EventEmitter {
   }
 
   /**
-   * A listener that throws stops no other listener. RACE: an async one rejects later: unhandled,
-   * that would end the process.
+   * Keeps a listener that throws from stopping the others. RACE: an async one rejects later;
+   * unhandled, that would end the process.
    */
   #heed(event: Event, listener: Listener): Listener {
     const all = this.#heeded.get(event) ?? new WeakMap<Listener, Listener>();
@@ -261,7 +260,7 @@ export class Events extends EventEmitter {
     const heed = (told: unknown): void => {
       const failed = (thrown: unknown): void => {
         const failure = listenerFailed(String(event), lockOf(told), thrown);
-        // A listener for errors is not told of its own: that would go on without an end.
+        // The failure of an `error` listener is not reported to it: that would never end.
         if (event === "error") this.#warn(failure);
         else this.report(failure);
       };
@@ -276,7 +275,7 @@ export class Events extends EventEmitter {
     return heed;
   }
 
-  /** Does anybody listen? To be asked before an event is put together. */
+  /** Is there a listener? Check it before building an event. */
   hears(event: keyof LockEvents): boolean {
     if (this.listenerCount(event) > 0 || pointOf(event)?.hasSubscribers) return true;
     return this.holds !== null && (event === "release" || event === "lost");
@@ -290,7 +289,7 @@ export class Events extends EventEmitter {
       this.holds.ended(told, "error" in told ? told.error : null);
   }
 
-  /** What no caller sees; of several locks, each by itself. */
+  /** Reports failures that no caller sees; of several locks, each on its own. */
   report(error: unknown): void {
     for (const one of error instanceof AggregateError ? error.errors : [error]) {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
@@ -298,7 +297,7 @@ export class Events extends EventEmitter {
     }
   }
 
-  /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */
+  /** A call ended without the lock. `error`: what it rejects with; null: another caller held it. */
   tellGiveUp(name: string, { call, kind, units }: Caller, since: number, wait: number, error: unknown): void {
     if (!this.hears("giveup")) return;
     const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
@@ -319,7 +318,7 @@ export class Events extends EventEmitter {
   }
 }
 
-const UNSEEN = "something failed that no caller was told of";
+const UNSEEN = "a background operation failed";
 
 /** The lock that an event or an error is about. */
 const lockOf = (told: unknown): string | null =>

@@ -8,11 +8,11 @@ import {
 } from "./errors.ts";
 
 /**
- * Why a call ended without the lock: "busy": it would not wait, and somebody else held it.
+ * Why a call ended without the lock: "busy": it did not wait, and another caller held it.
  * "timeout": the same for all of its `wait`. "aborted": its `signal`. "closed": the client.
  * "unavailable": Redis gave no usable answer. "unreplicated": too few replicas had it. "refused":
- * it could not have it, however long it waited; the error says why. "reentered": its scope got the
- * lock by another call, and this one has entered that.
+ * no wait would have helped; the error says why. "reentered": its scope got the lock by another
+ * call, and this one has entered that.
  */
 export type GiveUpReason =
   | "busy"
@@ -32,12 +32,12 @@ const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
 ]);
 
 /**
- * Why a call leaves the line of a lock: its scope has got the lock by another call, which it now
- * enters. Nobody outside of the package sees this error.
+ * Why a call leaves the line of a lock: its scope got the lock by another call, which it now
+ * enters. This error never leaves the package.
  */
 export const OVERTAKEN = new Error("another call of the same scope got the lock");
 
-/** What is none of our errors is the reason of the caller's signal. */
+/** Any error that is not ours is the reason of the caller's signal. */
 export function reasonOf(error: unknown): GiveUpReason {
   if (error === OVERTAKEN) return "reentered";
   if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";

@@ -1,4 +1,4 @@
-// What a caller or a client is called by people.
+// The label of a caller or a client, for people.
 import { LABEL_BYTES_MAX } from "../defaults.ts";
 import type { Rule } from "./validate.ts";
 
@@ -14,8 +14,8 @@ export const LABEL: Rule<string | undefined> = {
 };
 
 /**
- * As one word of letters, digits and `_.-%`: it stands in ids, channels and keys' values, where
- * nothing else may end it.
+ * As one word of letters, digits and `_.-%`: it is part of ids, channels and keys' values, where no
+ * other character may end it.
  */
 export const encodeLabel = (label: string | null): string =>
   encodeURIComponent(label ?? "").replace(
@@ -23,7 +23,7 @@ export const encodeLabel = (label: string | null): string =>
     (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** Null: there is none, or it was written by nobody of us. A `/` behind it is none of it. */
+/** Null: there is none, or another library wrote it. A `/` after it is not part of it. */
 export function decodeLabel(word: string): string | null {
   try {
     return decodeURIComponent(word.replace(/\/$/, "")).slice(0, LABEL_BYTES_MAX) || null;
@@ -33,8 +33,8 @@ export function decodeLabel(word: string): string | null {
 }
 
 /**
- * `word`: of a call, with which it asked. Where there is none, that of its client, whose id begins
- * with it.
+ * `word`: the label with which a call asked. If there is none, the label of its client, whose id
+ * begins with it.
  */
 export const labelOf = (word: string, client: string): string | null =>
   decodeLabel(word) ?? decodeLabel(client.slice(0, client.indexOf("/") + 1));

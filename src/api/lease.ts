@@ -1,38 +1,36 @@
-/** What every lease has. How it is given back is its kind's: `unlock()` of a lock, `release()` of permits. */
+/** What every lease has. A lock is given back with `unlock()`, permits with `release()`. */
 export interface BaseLease {
   /** The name of the lock, or of the semaphore. */
   readonly name: string;
   /**
-   * Aborts with a LockLostError as soon as the lock is not surely held any more, or the
+   * Aborts with a LockLostError as soon as the lock may no longer be held, or when the
    * `locks.scope()` ends in which this lease was taken; never on a normal unlock. Made on first
    * use.
    */
   readonly signal: AbortSignal;
   /**
-   * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can
-   * stop early and give the lock up. The lock stays held until it is given back. Made on first use:
-   * that subscribes the client to its messages, and asks Redis whether somebody waits by now; where
-   * that fails, the next renewal says so. In a lock that is passed on while others wait it is
-   * aborted from the beginning.
+   * Aborts with a LockWantedError as soon as another caller waits for the lock: for long work that
+   * can stop early and give the lock up. The lock stays held until it is given back. The first use
+   * subscribes the client to its messages, and asks Redis whether a caller waits; if that fails,
+   * the next renewal reports it. After a local hand-off while others wait, it is aborted from the
+   * beginning.
    *
-   * Callers of other processes count and those of this one, also when they give up again; a
-   * `tryLock()` without a time to wait does not. For `lock` and `fairLock`: of other kinds, whose
-   * waiters nobody sees, it never aborts.
+   * Callers of this and other processes count, even if they give up again; a `tryLock()` without a
+   * time to wait does not. For `lock` and `fairLock` only: for other kinds it never aborts.
    *
    * @example
    * await locks.lock("reindex").withLock(async (lease) => {
    *   for (const batch of batches) {
-   *     if (lease.wanted.aborted) break; // somebody waits: the rest is for another time
+   *     if (lease.wanted.aborted) break; // another caller waits: the rest is for another time
    *     await reindex(batch, { signal: lease.signal });
    *   }
    * });
    */
   readonly wanted: AbortSignal;
-  /** Is the lock surely held at this moment? Computed from both clocks, without asking Redis. */
+  /** Is the lock surely held at this moment? Computed from both clocks, without a round trip. */
   readonly held: boolean;
   /**
-   * The line to put before an irreversible write: it knows of a deadline that passed before any
-   * timer could fire.
+   * Call it before an irreversible write: it detects a deadline that passed before any timer could fire.
    *
    * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after it was given back.
    * @example
@@ -72,11 +70,12 @@ export interface BaseLease {
  */
 export interface UnfencedLease extends BaseLease {
   /**
-   * Releases the lock; at once to the next waiter, if there is one. Calling it again does nothing.
+   * Releases the lock, and hands it at once to the next waiter, if there is one. Calling it again
+   * does nothing.
    *
    * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when
    *   Redis did not confirm (the release is tried again in the background until the lease is over).
-   *   A release that is answered late is no loss.
+   *   A late answer to the release is no loss.
    * @example
    * const lease = await lock.lock();
    * try { await work({ signal: lease.signal }); } finally { await lease.unlock(); }
@@ -94,8 +93,8 @@ export interface UnfencedLease extends BaseLease {
  */
 export interface Lease extends UnfencedLease {
   /**
-   * The fencing token: grows with every change of holder, from 1, below 2^53. Send it along with
-   * every write to the protected resource, which refuses a smaller one than it has seen.
+   * The fencing token: grows with every change of holder, from 1, below 2^53. Send it with every
+   * write to the protected resource, which refuses a token smaller than one it has seen.
    */
   readonly token: number;
 }

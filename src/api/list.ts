@@ -2,22 +2,22 @@ import type { HoldingParty, WaitingParty } from "./party.ts";
 import { type Checked, checkOptions, checkText, type Rule, refuse, signal } from "./validate.ts";
 
 /**
- * What can be listed, by its keys in Redis: `lock` and `fairLock` share them, so both are "lock",
+ * What can be listed, by its keys in Redis: `lock` and `fairLock` share theirs, so both are "lock",
  * and the two locks of a read-write lock are one.
  */
 export type ListedKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
 
-/** What `locks.list()` looks for. */
+/** What `locks.list()` searches for. */
 export interface ListOptions {
   /**
-   * A pattern for the names, as they were given: `*` stands for any text, `?` for one character,
-   * `[a-z]` for one of these, `[^a-z]` for any other, and a backslash takes the character behind it
-   * as it is. Default: "*".
+   * A pattern for the names as they were given: `*` matches any text, `?` one character, `[a-z]`
+   * one of these, `[^a-z]` any other, and a backslash takes the next character literally. Default:
+   * "*".
    */
   match?: string | undefined;
   /**
-   * Of which kind, or which kinds. Default: all but "redisson", for which every hash of the
-   * database is looked at, since its keys are the bare names.
+   * The kind or kinds. Default: all but "redisson", for which every hash of the database is read,
+   * since its keys are the bare names.
    */
   kind?: ListedKind | readonly ListedKind[] | undefined;
   /** Ends the listing: it rejects with `signal.reason`. */
@@ -32,25 +32,27 @@ export interface Listed {
   readonly kind: ListedKind;
   readonly name: string;
   /**
-   * At most 1 000, the one that has held longest first: one, or the readers, or those of a
-   * semaphore. Empty: it is free.
+   * At most 1 000, the longest holder first: one, or the readers, or those of a semaphore. Empty:
+   * it is free.
    */
   readonly holders: readonly HoldingParty[];
-  /** The first of them; null: it is free, and somebody waits to be told so. */
+  /** The first of them; null: it is free, and a waiter is about to be notified. */
   readonly holder: HoldingParty | null;
-  /** For how many ms this one has held it; null: nobody does, or nothing says it. */
+  /** How many ms this one has held it; null: it is free, or not recorded. */
   readonly heldFor: number | null;
-  /** ms until its hold ends unless it is renewed; Infinity: no end is set; null: nobody holds it. */
+  /** ms until its hold ends unless it is renewed; Infinity: no end is set; null: it is free. */
   readonly remaining: number | null;
   /**
    * The waiting processes in order, the next one first; at most 1 000. A client has one place for
-   * all its callers, and one for each where the lock is fair. Null: Redis keeps no queue of this
-   * kind.
+   * all its callers, or one for each if the lock is fair. Null: Redis keeps no queue for this kind.
    */
   readonly waiters: readonly WaitingParty[] | null;
-  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
+  /**
+   * Is it held by a client that may cache it, with no caller inside, until another process wants
+   * it?
+   */
   readonly kept: boolean;
-  /** How many permits a semaphore has; null: it is none, or nobody has said a number. */
+  /** How many permits a semaphore has; null: it is none, or no number is set. */
   readonly permits: number | null;
 }
 

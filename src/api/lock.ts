@@ -5,9 +5,9 @@ import type { HoldingParty, WaitingParty } from "./party.ts";
 /** What `inspect()` shows. */
 export interface Inspection extends Inspected {
   /**
-   * The callers of this client that wait for the lock now, and for how many ms the first of them
-   * has; null: none waits. All of them are one waiting process in `waiters`, or a place for each
-   * where the lock is fair.
+   * The callers of this client that wait for the lock now, and how many ms the first of them has
+   * waited; null: none waits. All of them are one waiting process in `waiters`, or one place each
+   * if the lock is fair.
    */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }
@@ -16,17 +16,17 @@ export interface Inspection extends Inspected {
 export type LockBody<T, L extends UnfencedLease = Lease> = (lease: L) => T | PromiseLike<T>;
 
 /**
- * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a
- * lease. A `Lock` gives leases with a fencing token; a `Lock<UnfencedLease>`, a `spinLock` or a
+ * A lock by name. Cheap and stateless: create it per request, or share it; the lease is what holds
+ * the lock. A `Lock` gives leases with a fencing token; a `Lock<UnfencedLease>`, a `spinLock` or a
  * plain `redissonLock`, gives leases without one.
  *
  * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is
  * sent; with LockUnavailableError when Redis does not answer; with NotReplicatedError when too few
  * replicas have it; with LockFormatError when another version of this package holds it; with
- * DeadlockError where the client rejects circles; with ClientClosedError after `close()`; with
- * `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` where too many hold
- * or want it; and inside a scope with LockLostError when the scope's own lease was lost, and
- * LockError `LOCK_UPGRADE` when it reads and would write.
+ * DeadlockError if the client rejects deadlocks; with ClientClosedError after `close()`; with
+ * `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` when too many
+ * callers hold or want it; and inside a scope with LockLostError when the scope's own lease was
+ * lost, and LockError `LOCK_UPGRADE` when a reader wants to write.
  */
 export interface Lock<L extends UnfencedLease = Lease> {
   readonly name: string;
@@ -36,7 +36,7 @@ export interface Lock<L extends UnfencedLease = Lease> {
    *
    * @param wait ms to wait; Infinity is allowed. Left out or 0: one attempt, never queued.
    * @param lease ms to hold. Left out: 30 000, renewed by the watchdog. Given: it ends after this time.
-   * @returns the lease, or null, which only means that somebody else held the lock all the time.
+   * @returns the lease, or null, which only means that another caller held the lock all the time.
    * @example
    * await using lease = await lock.tryLock(1_000, 30_000);
    * if (!lease) return "busy";
@@ -45,9 +45,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
   tryLock(options: LockOptions): Promise<L | null>;
 
   /**
-   * Takes the lock, waiting for ever or up to `options.wait` ms.
+   * Takes the lock, waiting without limit or up to `options.wait` ms.
    *
-   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms.
+   * @throws LockTimeoutError when another caller held the lock for `options.wait` ms.
    * @example
    * const lease = await lock.lock({ wait: 5_000 });
    * try { await work(); } finally { await lease.unlock(); }
@@ -55,26 +55,27 @@ export interface Lock<L extends UnfencedLease = Lease> {
   lock(options?: LockOptions): Promise<L>;
 
   /**
-   * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss.
-   * Inside the body the lock is borrowed: a nested `withLock` of the same name needs no command,
-   * one at a time. What has entered the lock in the body, by `lock()` or `tryLock()`, keeps it
-   * until its own `unlock()`, on the terms of this call, also after the body.
+   * The form to prefer: takes the lock, runs the body, releases, and reports a loss. Inside the
+   * body the lock is borrowed: a nested `withLock` of the same name needs no command, one at a
+   * time. A call that entered the lock in the body, by `lock()` or `tryLock()`, keeps it until its
+   * own `unlock()`, on the terms of this call, even after the body.
    *
    * @returns what the body returned, when the lock was kept to the end; rejects with the body's error.
-   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default:
+   * @throws LockTimeoutError when another caller held the lock for `options.wait` ms (default:
    *   Infinity); LockLostError when the lock was lost before the end, with the body's error, if
    *   any, as its `cause`; with `options.confirm` LockUnavailableError when the body is done and
-   *   Redis did not say whether the lock was held so far.
+   *   Redis did not confirm that the lock was held until then.
    * @example
-   * await lock.withLock({ wait: 1_000 }, (lease) =>
-   *   charge(order, { signal: lease.signal, fence: lease.token }),
-   * );
+   * await lock.withLock({ wait: 1_000 }, async (lease) => {
+   *   if (await isPaid(order)) return; // callers take turns: the one before may have done it
+   *   await charge(order, { signal: lease.signal });
+   * });
    */
   withLock<T>(body: LockBody<T, L>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T, L>): Promise<T>;
 
   /**
-   * Does the current scope hold this lock? Asks nobody.
+   * Does the current scope hold this lock? Local; no network call.
    *
    * @example
    * const save = () => { if (!lock.isHeldHere()) throw new Error("save() needs the lock"); };
@@ -83,10 +84,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
   isHeldHere(): boolean;
 
   /**
-   * Is somebody inside? One command; one more where a client with `linger` may keep it with nobody
-   * inside, which is asked then. It has 50 ms for its answer, and a client that does not answer
-   * counts as inside. Of the two locks of a `readWriteLock`: by this one; `write.isLocked()` is
-   * false while others read.
+   * Does a caller use the lock? One command; one more if a client with `linger` may cache it: that
+   * client is asked, has 50 ms to answer, and counts as using it otherwise. For the two locks of a
+   * `readWriteLock`: by this one; `write.isLocked()` is false while others read.
    *
    * @throws LockUnavailableError
    * @example
@@ -95,14 +95,14 @@ export interface Lock<L extends UnfencedLease = Lease> {
   isLocked(): Promise<boolean>;
 
   /**
-   * Asks the client that keeps the lock unused (`linger`) to release it, and takes nothing. Calls
-   * at the same time share one question.
+   * Asks the client that caches the lock (`linger`) to release it, without taking it. Concurrent
+   * calls share one question.
    *
    * @param options.wait ms for the holder's answer, default 1 000.
-   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two.
-   *   "released": its client kept it unused, and has released it. "busy": a caller uses it; of
-   *   other kinds than `lock`, `fairLock` and what readers share: a process holds it. "silent": the
-   *   client that keeps it has not answered in time.
+   * @returns "free": no process held it; of `read` and `write`, by this one of the two. "released":
+   *   its client had cached it, and has released it. "busy": a caller uses it; for kinds other than
+   *   `lock`, `fairLock` and readers' shared holds: a process holds it. "silent": the client that
+   *   caches it did not answer in time.
    * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
    * @example
    * if ((await locks.lock("report").recall({ wait: 200 })) === "busy") return "a worker is at it";
@@ -110,10 +110,10 @@ export interface Lock<L extends UnfencedLease = Lease> {
   recall(options?: RecallOptions): Promise<Recalled>;
 
   /**
-   * The holder, until when and with which token; of `lock` and `fairLock` the waiting processes in
-   * the order of their places (a client of `lock` has one place for all its callers, one of
-   * `fairLock` a place for each); how many callers of this client wait; and whether it is held by a
-   * client that may keep it with nobody inside (`kept`). One command.
+   * The holder, until when and with which token; for `lock` and `fairLock` the waiting processes in
+   * the order of their places (a client of `lock` has one place for all its callers, a client of
+   * `fairLock` one for each); how many callers of this client wait; and whether the holder may have
+   * it cached (`kept`). One command.
    *
    * @throws LockUnavailableError
    * @example
@@ -124,16 +124,16 @@ export interface Lock<L extends UnfencedLease = Lease> {
 
   /**
    * For people: takes the lock away from its holder and hands it to the next waiter. The holder's
-   * signal aborts (reason "revoked") if it is subscribed; else the holder learns of it at its next
-   * renewal or unlock. A client that may keep the lock with nobody inside is asked first, for
-   * 50 ms.
+   * signal aborts (reason "revoked") if it is subscribed; otherwise it learns of the loss at its
+   * next renewal or unlock. A client that may have the lock cached is first asked to release it,
+   * for 50 ms.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its
    *   message. `lock`, `fairLock` and `readWriteLock` have a message that carries it; for other
-   *   kinds it is checked, and nobody is told.
+   *   kinds it is checked but not sent.
    * @param options.holder ends only this holder: its `id`, as `inspect()` and `list()` show it.
    * @param options.token ends only the hold with this token. TypeError for kinds without tokens.
-   * @returns whether anybody held it; with `token` or `holder`, whether that one did.
+   * @returns whether it was held; with `token` or `holder`, whether that holder held it.
    * @throws TypeError or RangeError for bad options; LockUnavailableError.
    * @example
    * await locks.lock("order:42").forceUnlock({ label: "alice, ticket 4711" });
@@ -142,13 +142,13 @@ export interface Lock<L extends UnfencedLease = Lease> {
 }
 
 /**
- * What became of a lock whose holder was asked to release it. "free": no process held it.
- * "released": its holder kept it unused, and has released it. "busy": a caller used it. "silent":
- * its holder has not answered in time.
+ * The outcome of asking a lock's holder to release it. "free": no process held it. "released": its
+ * holder had cached it, and has released it. "busy": a caller used it. "silent": its holder did not
+ * answer in time.
  */
 export type Recalled = "free" | "released" | "busy" | "silent";
 
-/** What Redis tells about a lock. */
+/** What Redis stores about a lock. */
 export interface Inspected {
   /** Null: the lock is free. */
   readonly holder: HoldingParty | null;
@@ -159,10 +159,15 @@ export interface Inspected {
    * has no TTL.
    */
   readonly remaining: number | null;
-  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
+  /**
+   * Is it held by a client that may cache it, with no caller inside, until another process wants
+   * it?
+   */
   readonly kept: boolean;
-  /** Waiting processes, the next one first; at most 1 000. Null: of this kind Redis keeps no queue. */
+  /**
+   * Waiting processes, the next one first; at most 1 000. Null: Redis keeps no queue for this kind.
+   */
   readonly waiters: readonly WaitingParty[] | null;
-  /** When that was so, by the server's clock: ms since 1970. Null: this kind does not tell. */
+  /** When that was so, by the server's clock: ms since 1970. Null: this kind does not record it. */
   readonly at: number | null;
 }

@@ -13,16 +13,16 @@ import {
 } from "./validate.ts";
 
 /**
- * How often something runs over the whole fleet, and what becomes of a run that fails. Times are
- * whole milliseconds.
+ * How often something runs over all processes, and what happens after a failed run. Times are whole
+ * milliseconds.
  */
 export interface OnceOptions {
   /** At most one run begins in this time, from 10; by the clock of the Redis server. */
   every: number;
   /**
-   * true: the times are slots of the server's clock, counted from 1970 in UTC: with
-   * `every: 3_600_000` one run in each hour, the right choice for a cron job. false: they count
-   * from the beginning of the last run. Default: false.
+   * true: the intervals are slots of the server's clock, counted from 1970 in UTC: with `every:
+   * 3_600_000` one run in each hour, the right choice for a cron job. false: they count from the
+   * beginning of the last run. Default: false.
    */
   aligned?: boolean | undefined;
   /**
@@ -31,17 +31,20 @@ export interface OnceOptions {
    */
   lease?: number | undefined;
   /**
-   * What becomes of the turn when the process crashes in the body, or the body throws. "again": it
+   * What happens to the turn when the process crashes in the body, or the body throws. "again": it
    * is free when the lease is over, and the next caller runs the body again. "keep": it stays taken
-   * until its time is over. Default: "again".
+   * until its interval is over. Default: "again".
    */
   onCrash?: "again" | "keep" | undefined;
-  /** Ends the asking, and only that: the call rejects with `signal.reason`. A body that runs goes on. */
+  /**
+   * Cancels only the request: the call rejects with `signal.reason`. A running body is not
+   * interrupted.
+   */
   signal?: AbortSignal | undefined;
 }
 
 const RULES = {
-  // Checked apart: it is the one option that must be there.
+  // Checked separately: it is the only required option.
   every: longTime<number | undefined>(LEASE_MIN, undefined),
   aligned: flag(false),
   lease: leaseUpTo(undefined),
@@ -71,7 +74,7 @@ export function checkOnce(name: unknown, options: unknown, body: unknown, leaseT
   return { ...given, every, lease };
 }
 
-/** What begins the messages about a call whose name cannot be told. */
+/** The start of messages about a call with an unusable name. */
 const CANNOT = "Cannot run anything once per interval";
 
 /** What the body of `locks.runOnce` knows of its run. */
@@ -84,15 +87,14 @@ export interface Turn {
    */
   readonly begin: number;
   /**
-   * Aborts with a LockLostError as soon as another process may run the body as well: the turn was
-   * not renewed in time, or it is gone from Redis. Pass it on to all that can stop.
+   * Aborts with a LockLostError as soon as another process may also run the body: the turn was not
+   * renewed in time, or it is gone from Redis. Hand it to everything that can stop.
    */
   readonly signal: AbortSignal;
-  /** Is the turn surely ours at this moment? Computed from both clocks, without asking Redis. */
+  /** Is the turn surely ours at this moment? Computed from both clocks, without a round trip. */
   readonly held: boolean;
   /**
-   * The line to put before what cannot be taken back: it knows of a deadline that passed before any
-   * timer could fire.
+   * Call it before anything irreversible: it detects a deadline that passed before any timer could fire.
    *
    * @throws LockLostError when the turn is lost; LockError `LOCK_RELEASED` when the body has ended.
    */
@@ -102,10 +104,10 @@ export interface Turn {
 }
 
 /**
- * What became of a call of `locks.runOnce`. `running`: another one runs the body now, or has
- * crashed in it or thrown less than a lease ago, which Redis does not tell apart; false: it ran in
- * this interval. `remaining`: ms until the next run may begin; while one runs, until its lease
- * ends, which is renewed.
+ * The result of `locks.runOnce`. `running`: another process runs the body now, or has crashed in it
+ * or thrown less than a lease ago, which look the same in Redis; false: it ran in this interval.
+ * `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
+ * renewed.
  */
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }

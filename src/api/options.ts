@@ -33,7 +33,7 @@ export interface LockOptions {
   wait?: number | undefined;
   /**
    * How long the lease lasts, from 10. Left out: the client's `leaseTime` (30 000), renewed by the
-   * watchdog while it is held. Given: it ends after this time although the process lives, unless
+   * watchdog while it is held. Given: it ends after this time even if the process lives, unless
    * `watchdog` is true.
    */
   lease?: number | undefined;
@@ -41,21 +41,20 @@ export interface LockOptions {
   watchdog?: boolean | undefined;
   /** The lease is lost after this time even with the watchdog. Default: no limit. */
   maxHold?: number | undefined;
-  /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
+  /** Cancels only the wait: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
   /**
-   * What the call is for, 1 to 64 bytes of UTF-8: `inspect()` shows it to people as long as the
-   * caller waits or holds the lock, and so does the LockTimeoutError of others. It stands in Redis,
-   * so no secrets. A caller that gets the lock by a pass inside its process, or shares it with
-   * other readers, goes on under the label of the one that asked Redis. Of `redissonLock`,
-   * `redissonFencedLock`, `spinLock` and the quorum's locks nobody sees it. Default: none, and the
-   * client's is shown.
+   * What the call is for, 1 to 64 bytes of UTF-8: shown by `inspect()` while the caller waits or
+   * holds the lock, and by the LockTimeoutError of others. It is stored in Redis, so no secrets. A
+   * caller that gets the lock by a local hand-off, or shares it with other readers, is shown with
+   * the label of the caller that asked Redis. Not shown for `redissonLock`, `redissonFencedLock`,
+   * `spinLock` and the quorum's locks. Default: none, and the client's is shown.
    */
   label?: string | undefined;
   /**
-   * false: the call enters no hold of its scope again, nor joins a call of its scope that waits for
-   * the same lock: it waits as any other caller does; and no call of its scope enters the hold that
-   * it gets. Default: that of the lock.
+   * false: the call neither re-enters a hold of its scope nor joins a waiting call of its scope for
+   * the same lock: it waits as any other caller does. And no call of its scope enters the hold that
+   * it gets. Default: the lock's.
    *
    * @example
    * const job = () => lock.withLock({ reentrant: false }, () => charge(order));
@@ -67,10 +66,10 @@ export interface LockOptions {
 /** How one `withLock` waits, holds and ends. */
 export interface BodyOptions extends LockOptions {
   /**
-   * true: asks Redis at the end whether the lock was held so far, also where an `unlock()` would
-   * not: of a lock that is passed on inside this process, or stays with it (`linger`), a loss may
-   * else be known only later. Then the call also rejects with LockUnavailableError when Redis did
-   * not say. Costs a command where none would be sent. Default: false.
+   * true: asks Redis at the end whether the lock was held until then, even where an `unlock()`
+   * would not. With local hand-offs, or a cached lock (`linger`), a loss may otherwise be detected
+   * only later. Then the call also rejects with LockUnavailableError when Redis did not answer.
+   * Costs a command where none would be sent. Default: false.
    */
   confirm?: boolean | undefined;
 }
@@ -78,8 +77,8 @@ export interface BodyOptions extends LockOptions {
 /** How a client works. Times are whole milliseconds. */
 export interface LockClientOptions {
   /**
-   * What this process or its role is called by people, 1 to 64 bytes of UTF-8: it is the beginning
-   * of the client's `id`, so it stands with every hold in Redis, and in the names of channels; no
+   * The name of this process or its role for people, 1 to 64 bytes of UTF-8: the client's `id`
+   * begins with it, so it is shown with every hold in Redis, and in the names of channels; no
    * secrets. Default: none.
    */
   label?: string | undefined;
@@ -87,49 +86,49 @@ export interface LockClientOptions {
   leaseTime?: number | undefined;
   /**
    * How long a command may stay unanswered before its outcome counts as unknown. Default: 5 000.
-   * The first command of a call with a shorter wait gets that wait, and 500 at least.
+   * The first command of a call with a shorter wait gets that wait, but at least 500.
    */
   replyTimeout?: number | undefined;
   /**
    * The TTL of a lock that was handed over by message until its new holder is known to be awake;
    * Infinity: always the full lease. Default: 3 000. A stopped process or a lost host at the head
-   * of the queue costs the others this long.
+   * of the queue delays the others this long.
    */
   grantWindow?: number | undefined;
   /**
-   * How often a lock is passed on inside this process before it goes to the next one; 0: never.
+   * How many local hand-offs this process makes before a lock goes to the next process; 0: none.
    * Given here it counts for `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`.
    * Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
   localHandoffs?: number | undefined;
   /**
-   * How long a `lock`, or what readers of a `readWriteLock` share, may stay with this process when
-   * it was unlocked and nobody waits, to be taken again without asking Redis; 0 to half of
-   * `grantWindow`, 1 500 at the most. Another process that wants it tells this one, which hands it
-   * over. Where this process has died, or its event loop stands still, others wait for up to 3 s
-   * for what nobody uses; and `unlock()` proves nothing. What others want in turn is not kept. 0
-   * with `replicas`. Default: 0, never.
+   * How long an unlocked `lock`, or a readers' hold of a `readWriteLock`, may stay cached in this
+   * process if no caller waits, to be taken again without a round trip; 0 to half of `grantWindow`,
+   * at most 1 500. When another process wants it, this one is notified and hands it over. If this
+   * process has died, or its event loop is blocked, others wait up to 3 s for an unused lock; and
+   * `unlock()` proves nothing. Locks that processes want in turn are not cached. 0 with `replicas`.
+   * Default: 0, never.
    */
   linger?: number | undefined;
   /**
    * How many replicas must have acknowledged a lock before its caller gets it; with fewer it is
-   * given back, and the call rejects with NotReplicatedError. Each acquisition from Redis pays two
-   * more round trips, on a connection of its own. It makes it less likely that a failover loses the
+   * given back, and the call rejects with NotReplicatedError. Each acquisition from Redis costs two
+   * more round trips, on a separate connection. It makes it less likely that a failover loses the
    * lock, not impossible. Default: 0, which costs nothing.
    */
   replicas?: number | undefined;
-  /** How long they may take, in ms. Default: 1 000. */
+  /** How long the replicas may take, in ms. Default: 1 000. */
   replicaTimeout?: number | undefined;
   /**
-   * "shared": commands travel on the connection that was given, which must not be blocked (BLPOP,
-   * MULTI without pipeline, SUBSCRIBE). "own": on a duplicate of it. Default: "shared".
+   * "shared": commands use the given connection, which must not be blocked (BLPOP, MULTI without
+   * pipeline, SUBSCRIBE). "own": they use a duplicate of it. Default: "shared".
    */
   connection?: "shared" | "own" | undefined;
   /**
-   * false: a call does not enter again what its scope holds; it waits, as any other caller does.
-   * For applications in which work of one caller can run in the asynchronous context of another
-   * one. `reentrant` of a lock, or of a call, counts instead where it is given. Permits of a
-   * semaphore are never entered again. Default: true.
+   * false: a call does not re-enter what its scope holds; it waits, as any other caller does. For
+   * applications in which work of one caller can run in the asynchronous context of another one.
+   * `reentrant` of a lock, or of a call, overrides it. Permits of a semaphore are never re-entered.
+   * Default: true.
    *
    * @example
    * // every nested call waits: pass the lease on instead
@@ -137,9 +136,9 @@ export interface LockClientOptions {
    */
   reentrant?: boolean | undefined;
   /**
-   * Of callers that have waited for 5 s in a circle, each in a scope that holds what another wants,
-   * "reject" rejects the last one with DeadlockError; "warn" tells an event `deadlock` and a
-   * process warning; "off" does not look. Default: "warn".
+   * What happens after 5 s of a deadlock: callers wait in a circle, each in a scope that holds what
+   * another wants. "reject" rejects the last one with DeadlockError; "warn" emits an event
+   * `deadlock` and a process warning; "off" does not check. Default: "warn".
    */
   deadlocks?: "reject" | "warn" | "off" | undefined;
 }
@@ -147,20 +146,19 @@ export interface LockClientOptions {
 /** How a lock is handed on. */
 export interface PassingOptions {
   /**
-   * How often this lock is passed on inside this process before it goes to the next one, 0 to
-   * 1 000; 0: never. Of two callers with different numbers, the one that took the lock from Redis
-   * and the one that would be next, the smaller number counts. Default: the client's
-   * `localHandoffs`.
+   * How many local hand-offs this process makes before this lock goes to the next process, 0 to 1
+   * 000; 0: none. If the caller that took the lock from Redis and the next caller give different
+   * numbers, the smaller one counts. Default: the client's `localHandoffs`.
    */
   localHandoffs?: number | undefined;
 }
 
-/** How a lock is handed on, kept and entered. */
+/** How a lock is handed on, cached and entered. */
 export interface LingerOptions extends PassingOptions, ReentranceOptions {
   /**
-   * How long this lock may stay with this process when it was unlocked by way of this object; 0:
-   * never. Of a read-write lock it is for its readers, without `fair`. See the client's `linger`,
-   * which is its default.
+   * How long this lock may stay with this process after an unlock through this object; 0: never.
+   * For a read-write lock it concerns the readers, without `fair`. Default: the client's `linger`,
+   * which explains it.
    */
   linger?: number | undefined;
 }
@@ -169,21 +167,21 @@ export interface LingerOptions extends PassingOptions, ReentranceOptions {
 export interface ReadWriteOptions extends LingerOptions {
   /**
    * true: callers are served one by one in the order in which they came, over all processes. Then
-   * readers of a process share nothing, and each costs two commands. Default: false: the order is
-   * that of processes, each of which has one place for its readers and one for its writers.
+   * readers of a process share nothing, and each costs two commands. Default: false: processes are
+   * served in order, each with one place for its readers and one for its writers.
    */
   fair?: boolean | undefined;
 }
 
-/** How `close` treats what is still going on. */
+/** How `close` treats unfinished work. */
 export interface CloseOptions {
   /** How long holders may finish before their leases are taken, in ms. Default: 5 000. */
   grace?: number | undefined;
 }
 
-/** How `check` looks. Times are whole milliseconds. */
+/** How `check` works. Times are whole milliseconds. */
 export interface CheckOptions {
-  /** How long all of it may take. Default: 2 000. */
+  /** How long the whole check may take. Default: 2 000. */
   timeout?: number | undefined;
   /** How many replicas each server must have. Default: the client's `replicas`. */
   replicas?: number | undefined;
@@ -192,27 +190,27 @@ export interface CheckOptions {
 /** How `forceUnlock` takes a lock away. */
 export interface ForceUnlockOptions {
   /**
-   * Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore by whose order it was
-   * taken away: 1 to 64 bytes of UTF-8. Default: it is not told.
+   * The name of the person or program that force-releases, shown to the holder of a `lock`,
+   * `fairLock`, read-write lock or semaphore. 1 to 64 bytes of UTF-8. Default: none.
    */
   label?: string | undefined;
   /**
-   * Ends only this holder: its `id`, as `inspect()` and `list()` have shown it; where that one has
-   * ended nothing is done. A hold is a process's: callers to which it was passed there, or that
-   * share it, end with it. Default: whichever holds it, of a semaphore all.
+   * Ends only this holder: its `id`, as `inspect()` and `list()` have shown it; if that hold has
+   * ended, nothing is done. A hold belongs to a process: callers that got it there by a local
+   * hand-off, or share it, lose it too. Default: any holder; of a semaphore all.
    */
   holder?: string | undefined;
   /**
-   * Ends only the hold with this token, as `inspect()` has shown it. Readers that no writer divides
-   * have one token, and end together. Not for a `redissonFencedLock` that is also used as a plain
-   * one. TypeError for `redissonLock`, `spinLock` and semaphores, which have none.
+   * Ends only the hold with this token, as `inspect()` has shown it. Readers with no writer between
+   * them have one token, and end together. Not for a `redissonFencedLock` that is also used as a
+   * plain one. TypeError for `redissonLock`, `spinLock` and semaphores, which have none.
    */
   token?: number | undefined;
 }
 
 /** How `recall` recalls. */
 export interface RecallOptions {
-  /** How long the client that keeps the lock unused may take for its answer, in ms. Default: 1 000. */
+  /** How long the client that caches the lock may take to answer, in ms. Default: 1 000. */
   wait?: number | undefined;
 }
 
@@ -239,10 +237,13 @@ export const CLIENT = {
   label: LABEL,
 };
 
-/** A client's options, checked and complete. `localHandoffs` undefined: each kind has a number of its own. */
+/**
+ * A client's options, checked and complete. `localHandoffs` undefined: each kind has its own
+ * number.
+ */
 export type Settings = Checked<typeof CLIENT>;
 
-/** What begins the messages about a client that is not made. */
+/** The start of messages about a client that is not created. */
 export const CREATE = "Cannot create a lock client";
 
 /** @throws TypeError, RangeError */
@@ -253,13 +254,13 @@ export function checkClientOptions(options: unknown): Settings {
   return settings;
 }
 
-/** Of a lock that is kept the process must have half of the time left when it takes it again. */
+/** When a process takes a cached lock again, half of the window must be left. */
 function lingerUpTo(grantWindow: number): Rule<number> {
   const most = Math.floor(Math.min(grantWindow, STAY_WINDOW) / 2);
   return time(0, 0, most, `${most} (half of grantWindow, of which ${STAY_WINDOW} count)`);
 }
 
-/** For what keeps nothing. */
+/** For kinds that are never cached. */
 export const neverKept = (why: string): Rule<number | undefined> => ({
   wanted: `0: ${why}`,
   fits: (value) => value === 0,
@@ -270,7 +271,7 @@ export const neverKept = (why: string): Rule<number | undefined> => ({
 
 const NOT_WITH_REPLICAS = neverKept("a client with replicas caches no lock, because they would not know it");
 
-/** How `lock` may be made, by a client with such settings. */
+/** The options of `lock`, for a client with such settings. */
 export const lingering = ({ grantWindow, replicas }: Settings) => ({
   ...PASSING,
   ...REENTRANCE,
@@ -278,7 +279,7 @@ export const lingering = ({ grantWindow, replicas }: Settings) => ({
 });
 
 export const PASSING = { localHandoffs: CLIENT.localHandoffs };
-/** Of what is made with `fair: true`. */
+/** For locks with `fair: true`. */
 export const NEVER_PASSED = neverKept(
   "with fair: true there are no local hand-offs, or the order would not hold",
 );
@@ -289,7 +290,7 @@ const FAIR_READ_WRITE = {
   linger: neverKept("with fair: true no reads are cached, because each reader has a place of its own"),
 };
 
-/** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */
+/** `rules`: for a client with such settings, see `lingering`. @throws TypeError, RangeError */
 export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unknown) => {
   const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
   const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR_READ_WRITE.fair };
@@ -301,7 +302,7 @@ export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT
 
 const LEASE = time(LEASE_MIN, undefined);
 
-/** A lease, or its extension. `longest`: no longer one can be had, in ms. */
+/** A lease, or its extension. `longest`: the longest one possible, in ms. */
 export const leaseUpTo = (longest: number | undefined): Rule<number | undefined> =>
   longest === undefined ? LEASE : time(LEASE_MIN, undefined, longest, `${longest} (longestLease)`);
 

@@ -20,17 +20,17 @@ export interface ReadWriteLock {
   /** The name of both. */
   readonly name: string;
   /**
-   * For readers. Those of one process share a hold in Redis, and mostly need no command; each has a
-   * lease of its own. `token`: readers that no writer divides have the same one, above that of
-   * every writer before them and below that of every writer behind them.
+   * For readers. Those of one process share a hold in Redis, and usually need no command; each has
+   * its own lease. `token`: readers with no writer between them have the same one, above that of
+   * every earlier writer and below that of every later one.
    */
   readonly read: Lock;
   /** For one writer at a time. */
   readonly write: Lock;
   /**
    * The holders, and the waiting processes in the order of their places: a process has one for all
-   * its readers and one for all its writers, and one for each caller where the lock is fair. At
-   * most 1 000 of each. One command.
+   * its readers and one for all its writers, or one for each caller if the lock is fair. At most
+   * 1 000 of each. One command.
    *
    * @throws LockUnavailableError
    */
@@ -41,12 +41,12 @@ export interface ReadWriteLock {
 export interface ReadWriteInspection {
   /** How it is held; null: it is free. */
   readonly mode: "read" | "write" | null;
-  /** `since`: of readers, since when nobody else has had the lock. */
+  /** `since`: for readers, when the current group of readers began to hold the lock. */
   readonly holders: readonly HoldingParty[];
   readonly waiters: readonly WaitingParty[];
   /**
-   * May each of the holders have nobody inside? They are readers then, whose clients keep what they
-   * share (`linger`).
+   * May each of the holders be idle? Then they are readers whose clients cache their shared hold
+   * (`linger`).
    */
   readonly kept: boolean;
   /** When that was so, by the server's clock: ms since 1970. */

@@ -21,7 +21,7 @@ interface Connection {
   disconnect(reconnect?: boolean): void;
 }
 
-/** What says where a connection leads, of all that ioredis is given. */
+/** What determines where a connection leads, of all options of ioredis. */
 export interface Address {
   readonly host?: string | undefined;
   readonly port?: number | undefined;
@@ -75,8 +75,8 @@ export interface ClusterLike extends Connection {
 }
 
 /**
- * What tells a client of node-redis 5 or 6: what `createClient`, `createCluster` or `createSentinel`
- * returned. Structural, so that any copy and version of the package fits.
+ * Identifies a client of node-redis 5 or 6: what `createClient`, `createCluster` or
+ * `createSentinel` returned. Structural, so that any copy and version of the package fits.
  */
 export interface NodeRedisLike {
   readonly isOpen: boolean;

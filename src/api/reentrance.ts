@@ -1,12 +1,11 @@
 import { type Checked, checkOptions, flag, type Rule } from "./validate.ts";
 
-/** May calls enter a hold of this lock again, in the scope that has it? */
+/** May calls re-enter a hold of this lock, in the scope that has it? */
 export interface ReentranceOptions {
   /**
-   * false: a hold that is taken by way of this object is entered by no other call, and a call by
-   * way of it enters no hold: each waits for its turn, also inside one scope. For a lock that work
-   * of other callers can reach, such as the jobs of a drain loop that a body has started. Default:
-   * the client's `reentrant`.
+   * false: no other call enters a hold taken through this object, and a call through it enters no
+   * hold: each waits for its turn, even inside one scope. For a lock that work of other callers can
+   * reach, such as the jobs of a drain loop that a body started. Default: the client's `reentrant`.
    *
    * @example
    * const account = locks.lock("account:1", { reentrant: false });

@@ -1,9 +1,9 @@
 import { LockError, LockLostError } from "./errors.ts";
 
 /**
- * Gives an error the stack of the call that it is thrown to: where it was made, in a timer or
- * behind an answer of Redis, nobody can find what is wrong. An error that several calls are told of
- * has the first one's.
+ * Gives an error the stack of the call that rejects with it. Its own stack, from a timer or from
+ * after an answer of Redis, would help no reader. An error that several calls reject with has the
+ * first call's stack.
  */
 export function thrownAt<E>(error: E, below: (...args: never[]) => unknown): E {
   if (!(error instanceof Error) || given.has(error)) return error;
@@ -15,22 +15,23 @@ export function thrownAt<E>(error: E, below: (...args: never[]) => unknown): E {
 const given = new WeakSet<Error>();
 
 /**
- * May this error get the stack of the call that it is thrown to? The reason of the call's own
- * signal is left as it is, also when it is an error of this package.
+ * May this error get the stack of the call that rejects with it? The reason of the call's own
+ * signal stays as it is, even if it is an error of this package.
  */
 export function isOurs(error: unknown, signal: AbortSignal | undefined): boolean {
   if (signal?.aborted && error === signal.reason) return false;
-  // Where a deadlock ends, the scoped call itself gives it the stack: this is not the last to see it.
+  // A deadlock's error gets its stack from the scoped call itself, which sees it later than this
+  // code.
   return error instanceof LockError && !(error instanceof LockLostError) && error.code !== "DEADLOCK";
 }
 
 /**
- * A promise that rejects with this, for the `resolve` of a promise that is awaited already. A call
- * costs nothing for it until it fails: V8 finds the callers behind awaited promises, and only where
- * an error is made in an async function.
+ * A promise that rejects with this error, for the `resolve` of a promise that is awaited already. A
+ * call costs nothing for it until it fails: V8 finds the callers through awaited promises, and only
+ * for an error made in an async function.
  */
 export async function failing(error: unknown): Promise<never> {
-  // RACE: behind the microtask that makes the caller's promise follow this one.
+  // RACE: after the microtask that makes the caller's promise follow this one.
   await null;
   await null;
   throw thrownAt(error, failing);

@@ -4,22 +4,21 @@ import { TIMER_MAX } from "../util/timers.ts";
 import { renamedOption } from "./renamed.ts";
 
 /**
- * What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put
- * together only when it is told.
+ * The start of every message: "Cannot close the lock client". Names: of locks, "Cannot lock …",
+ * built only for an error.
  */
 export type What = string | readonly string[];
 
 /**
- * What an option must be, as messages say it; a type of which other values are a RangeError; what
- * counts when it is left out.
+ * `wanted`: what an option must be, as messages say it. `type`: its type, if other values of that
+ * type are a RangeError. `fallback`: the value when it is left out.
  */
 export interface Rule<T> {
   readonly wanted: string;
   readonly fits: (value: unknown) => boolean;
   readonly type?: "number" | "string";
   /**
-   * It is only there to be refused with its reason: messages do not name it among the options that
-   * are known.
+   * It exists only to be refused with its reason: messages do not list it among the known options.
    */
   readonly isHidden?: true;
   readonly fallback: T;
@@ -31,11 +30,11 @@ export type Rules = Readonly<Record<string, Rule<unknown>>>;
 /** The same set, checked and complete. */
 export type Checked<R extends Rules> = { readonly [K in keyof R]: R[K]["fallback"] };
 
-/** A whole number of milliseconds. `end`: how messages name the longest one. */
+/** A whole number of milliseconds. `end`: how messages write the longest one. */
 export const time = <T>(from: number, fallback: T, to = TIMER_MAX, end = "2^31-1") =>
   whole(`a whole number of milliseconds from ${from} to ${end}`, from, to, fallback);
 
-/** A time that no timer of this process waits for: months are fine. */
+/** A time that no timer of this process waits for, so months are fine. */
 export const longTime = <T>(from: number, fallback: T) => time(from, fallback, 2 ** 42, "2^42");
 
 export const count = <T>(to: number, fallback: T) => whole(`a whole number from 0 to ${to}`, 0, to, fallback);
@@ -56,7 +55,7 @@ export const signal = { wanted: "an AbortSignal", fits: (value) => isSignal(valu
   AbortSignal | undefined
 >;
 
-/** Its user checks it. */
+/** Checked by its user. */
 export const anything = { wanted: "", fits: () => true, fallback: undefined } as Rule<unknown>;
 
 /** @throws TypeError or RangeError, also for an option that the rules do not know. */
@@ -83,9 +82,8 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
 }
 
 /**
- * The arguments `(body)` or `(options, body)` of a method. `Body`: what the function is called
- * with, unchecked. Options after the body, which is where drafts had them, are refused with the
- * order that counts.
+ * The arguments `(body)` or `(options, body)` of a method. `Body`: the function's type, unchecked.
+ * Options after the body, as in drafts, are refused with the right order.
  */
 export function checkBody<Body>(
   what: What,
@@ -122,7 +120,10 @@ export function checkFilled(what: What, name: string, value: unknown): string {
   return value;
 }
 
-/** One with a UTF-8 form. A lone surrogate has none: two different names would be one in Redis. */
+/**
+ * A string with a UTF-8 form. A lone surrogate has none: two different names would become one in
+ * Redis.
+ */
 export function checkText(what: What, name: string, value: unknown): string {
   const text = checkFilled(what, name, value);
   if (!text.isWellFormed()) throw refuse(RangeError, what, name, "a well-formed string", text);

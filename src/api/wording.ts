@@ -1,4 +1,4 @@
-// How messages speak of each kind of thing that can be held. A message differs by kind in these words alone.
+// The words for each kind of thing that can be held. Messages differ by kind only in these.
 
 /** Why a lease was lost. `docs/errors.md` says what to do about each. */
 export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "scope" | "unknown";
@@ -6,19 +6,21 @@ export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "
 const GONE = "its key is gone from Redis: it ran out, or was evicted, deleted, lost with a server";
 
 interface Wording {
-  /** All of the kind, where a message is about none of them by name. */
+  /** All of the kind, for messages about none of them by name. */
   readonly plural: string;
-  /** The method that gives one back, without its brackets, and the form that does so by itself. */
+  /**
+   * The method that gives one back, without its brackets, and the form that does so automatically.
+   */
   readonly end: string;
   readonly form: string;
-  /** What is said to a holder that has given it back. */
+  /** What a holder that has already given it back gets to read. */
   readonly ended: string;
-  /** What a holder does to it, and who that is where it is not known. */
+  /** What a holder does with it, and the holder's name when it is unknown. */
   readonly held: "held" | "led";
   readonly other: string;
-  /** What may be in the way beside the holder. */
+  /** What may be in the way besides the holder. */
   readonly beside: string;
-  /** What a caller can do that has waited. */
+  /** What a caller that has waited can do. */
   readonly cure: string;
   readonly losses: Readonly<Record<LossReason, string>>;
 }
@@ -45,7 +47,7 @@ const LOCK: Wording = {
   },
 };
 
-/** By what messages call it. */
+/** By the noun of messages. */
 const WORDINGS: Readonly<Record<string, Wording>> = {
   "Read lock": { ...LOCK, other: "a writer, or waited for by one", beside: ", or waited for by a writer" },
   Semaphore: {
@@ -83,10 +85,10 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   },
 };
 
-/** Its words, by what messages call it. */
+/** The words for a noun. */
 export const wordingOf = (noun: string): Wording => WORDINGS[noun] ?? LOCK;
 
-/** What messages call a thing, by its kind. Only an error asks. */
+/** What messages call a thing, by its kind. Used only for errors. */
 export function nounOf({ protocol, mode }: Kind): string {
   if (mode) return mode === "read" ? "Read lock" : "Write lock";
   return NOUNS[protocol] ?? "Lock";
@@ -103,15 +105,18 @@ const NOUNS: Readonly<Record<string, string>> = {
   once: "The turn of",
 };
 
-/** What gives a thing back, by what messages call it. */
+/** The method that gives a thing back, by its noun. */
 export const endOf = (noun: string): string => wordingOf(noun).end;
 
-/** The caller may still be at work when it learns of these, and did nothing wrong. */
+/**
+ * After these the caller may still be working when it learns of the loss, through no fault of its
+ * own.
+ */
 const IN_PLACE: ReadonlySet<LossReason> = new Set(["taken", "gone", "revoked"]);
 
 /**
- * How messages tell the reason, by what they call the thing that was lost. `by`: the quoted label
- * of the caller that ended it.
+ * The reason in messages, by the noun of what was lost. `by`: the quoted label of the caller that
+ * ended it.
  */
 export const lossOf = (noun: string, reason: LossReason, by: string | null): string =>
   `${wordingOf(noun).losses[reason]}${by === null ? "" : `, called by ${by}`}${IN_PLACE.has(reason) ? "; stop the work that it protects" : ""}`;

@@ -24,28 +24,30 @@ import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { newClientId } from "../util/random.ts";
 import { type Checkable, check } from "./check/check.ts";
 
-/** What a client works with. */
+/** The parts that make a client. */
 export interface Parts {
   readonly transport: Transport;
   readonly subscribe: (audience: Audience) => Subscriptions;
-  /** What people call it. Undefined: nothing. */
+  /** Its label for people. Undefined: none. */
   readonly label: string | undefined;
   /** The grant window, in ms. */
   readonly window: number;
   /** The lease when a call names none, in ms. */
   readonly leaseTime: number;
-  /** No longer lease can be had, in ms. */
+  /** The longest lease possible, in ms. */
   readonly longestLease?: number;
   /**
-   * For how many ms an unlocked lock may stay with this process when its own options do not say so.
-   * Left out: it may not.
+   * How many ms an unlocked lock may stay with this process, unless its own options say. Left out:
+   * 0.
    */
   readonly linger?: number;
-  /** May calls enter again what their scope holds, where neither their lock nor they themselves say? */
+  /**
+   * May calls re-enter what their scope holds, unless their lock or they themselves say otherwise?
+   */
   readonly reentrant: boolean;
-  /** What looks for callers that wait for each other. Left out: nothing does. */
+  /** Finds callers that wait for each other. Left out: none are searched for. */
   readonly detector?: (locks: LockManager) => Detector | null;
-  /** What `check()` looks at. */
+  /** What `check()` examines. */
   readonly checkable: Checkable;
   /** How many replicas must have a lock. */
   readonly replicas: number;
@@ -53,13 +55,16 @@ export interface Parts {
   readonly closed: () => void;
 }
 
-/** What every client has, whatever carries its commands: scopes, events, an end. */
+/** What every client has, whatever carries its commands: scopes, events, `close()`. */
 export abstract class BaseClient implements CommonClient {
   readonly #events: Events;
   readonly #scopes: Scopes;
   readonly #locks: LockManager;
   readonly #parts: Parts;
-  /** Of locks without options, and of those that are not kept: of all, where the client keeps none. */
+  /**
+   * The rules of locks without options, and of locks that are never cached; the same object if the
+   * client caches none.
+   */
   readonly #rules: CallRules;
   readonly #unkept: CallRules;
   #closing: Promise<void> | null = null;
@@ -75,7 +80,7 @@ export abstract class BaseClient implements CommonClient {
     this.#unkept = linger === 0 ? this.#rules : this.#newRules({ linger: 0, reentrant: parts.reentrant });
     this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
     this.#scopes = new Scopes(parts.detector?.(this.#locks));
-    if (!parts.reentrant) this.#scopes.notesPlaces = true;
+    if (!parts.reentrant) this.#scopes.notesCallSites = true;
   }
 
   get id(): string {
@@ -120,7 +125,7 @@ export abstract class BaseClient implements CommonClient {
     return this;
   }
 
-  /** What every client has. */
+  /** The lock that every client has. */
   abstract lock(name: string): Lock;
 
   async check(options?: CheckOptions): Promise<Check> {
@@ -141,18 +146,20 @@ export abstract class BaseClient implements CommonClient {
     return this.close();
   }
 
-  /** Ends what this client has beside its locks. Resolves when nothing of it is left. @internal */
+  /**
+   * Ends everything that this client has besides its locks. Resolves when that is done. @internal
+   */
   protected async closeBeside(): Promise<void> {}
 
-  /** `how`: left out: as the client says. @internal */
+  /** `how` left out: the client's options. @internal */
   protected lockOf(name: string, kind: LockKind, how?: LockSettings): Lock {
     const rules = how ? this.#rulesOf(how) : this.#rules;
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
   }
 
-  /** Those of all such locks, where the client has them. */
+  /** The rules that all such locks share, if the client has them. */
   #rulesOf({ passes, linger = this.#rules.linger, reentrant = this.#rules.reentrant }: LockSettings) {
-    if (!reentrant) this.#scopes.notesPlaces = true;
+    if (!reentrant) this.#scopes.notesCallSites = true;
     const rules = linger === 0 ? this.#unkept : this.#rules;
     const isUsual = passes === undefined && linger === rules.linger && reentrant === rules.reentrant;
     return isUsual ? rules : this.#newRules({ passes, linger, reentrant });
@@ -163,7 +170,7 @@ export abstract class BaseClient implements CommonClient {
     return new CallRules(leaseTime, longestLease, how);
   }
 
-  /** `passes`: left out: as the kind passes permits on. @internal */
+  /** `passes` left out: the kind's number of local hand-offs. @internal */
   protected semaphoreOf(name: string, kind: PermitKind, permits: number | null, passes?: number): Semaphore {
     const checked = checkName(name, "Cannot create a semaphore");
     const { leaseTime, longestLease } = this.#parts;
@@ -186,7 +193,7 @@ export abstract class BaseClient implements CommonClient {
     return this.#closing !== null;
   }
 
-  /** What its kinds need of it. @internal */
+  /** For the subclass's lock kinds. @internal */
   protected get locks(): LockManager {
     return this.#locks;
   }
@@ -194,7 +201,7 @@ export abstract class BaseClient implements CommonClient {
 
 let isTold = false;
 
-/** Warns, once in a process, of a lease that was meant to be in seconds. */
+/** Warns, once in a process, of a lease that was probably meant in seconds. */
 function warnOfShortLease(leaseTime: number): void {
   if (leaseTime >= SHORT_LEASE || isTold) return;
   isTold = true;

@@ -34,7 +34,7 @@ import type { LockKind } from "../engine/lock-kind.ts";
 import { hasInside, type Inside } from "../inside.ts";
 import { CountedKind } from "../kinds/counted.ts";
 import { ElectionKind } from "../kinds/election.ts";
-import { HandoffLock } from "../kinds/handoff.ts";
+import { HandoffKind } from "../kinds/handoff.ts";
 import { ReadWriteKinds } from "../kinds/read-write.ts";
 import { Lister } from "../list/lister.ts";
 import type { LockSettings } from "../locks/arguments.ts";
@@ -66,7 +66,7 @@ export class ServerClient extends BaseClient implements LockClient {
     readonly replication: Replication | null;
     readonly settings: Settings;
   };
-  /** These are made for the first caller. */
+  /** Made for the first caller. */
   #elections: Elections | null = null;
   #lister: Lister | null = null;
   #readWrite: ReadWriteKinds | null = null;
@@ -100,8 +100,8 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
-      lock: new HandoffLock(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
-      fair: new HandoffLock(commands, replication, true, 0, grantWindow),
+      lock: new HandoffKind(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
+      fair: new HandoffKind(commands, replication, true, 0, grantWindow),
     };
     const at = { commands, replication, window: grantWindow };
     this.#semaphores = {
@@ -219,10 +219,10 @@ const UNKEPT: LockSettings = { linger: 0 };
 /**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6; iovalkey's 0.4 too), or on a
  * client of node-redis 5 or 6: to a single server, a Sentinel group or a Cluster. The connection
- * carries the commands and stays yours. A subscriber connection (in Cluster one to each primary in
- * use) is opened beside the first call that may wait for a lock or permits, or by `check()`; never
- * for a client that only calls `tryLock()` and keeps no locks (`linger`). Nothing is sent before
- * the first lock is taken.
+ * carries the commands and stays yours. The first call that may wait for a lock or permits, or
+ * `check()`, opens a subscriber connection (in Cluster one to each primary in use); a client that
+ * only calls `tryLock()` and caches no locks (`linger`) never opens one. Nothing is sent before the
+ * first lock is taken.
  *
  * @throws TypeError or RangeError for bad arguments.
  * @example

@@ -7,15 +7,18 @@ import { ScriptRunner } from "../redis/script-runner.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 import type { Parts } from "./base-client.ts";
 
-/** What runs the scripts of a client and carries its messages: a Redis, or the memory of a test. */
+/** What runs a client's scripts and carries its messages: a Redis, or a test's memory. */
 export interface Server extends Pick<Parts, "subscribe" | "closed"> {
   readonly commands: Commands;
   readonly replication: Replication | null;
-  /** The servers whose databases together have all keys: the one, or the primaries of a Cluster. */
+  /**
+   * The servers whose databases together have all keys: the only one, or the primaries of a
+   * Cluster.
+   */
   readonly places: () => readonly Place[];
 }
 
-/** A single server, a Sentinel group or a Cluster, on a connection of the caller's. */
+/** A single server, a Sentinel group or a Cluster, on the caller's connection. */
 export function redisServer(given: Link, settings: Settings): Server {
   const { connection, replicas, replicaTimeout, replyTimeout } = settings;
   const link = connection === "own" ? given.open() : given;

@@ -4,14 +4,14 @@ import type { ConnectionListener } from "../redis/transport.ts";
 import { pause } from "../util/abort.ts";
 import { Observation } from "./observation.ts";
 
-/** The elections of one client: what its observers share, and when they must look again. */
+/** The elections of one client: what its observers share, and when they must query again. */
 export class Elections implements ConnectionListener {
   readonly kind: ElectionKind;
   readonly manager: LockManager;
   /** The lease of a term when its election names none, in ms. */
   readonly leaseTime: number;
   readonly #observations = new Map<string, Observation>();
-  /** What ends the pauses of those that will campaign again. */
+  /** Functions that end the pauses of candidates that will campaign again. */
   readonly #pauses = new Set<() => void>();
 
   constructor(kind: ElectionKind, manager: LockManager, leaseTime: number) {
@@ -36,15 +36,15 @@ export class Elections implements ConnectionListener {
   }
 
   /**
-   * Its leader hears of the end of its term by force. Nobody waits for that, and where it fails the
-   * next renewal says it: one SUBSCRIBE of a client, in Cluster one for each slot.
+   * Subscribes for a leader's forced end of term. Not awaited; if it fails, the next renewal
+   * reports the end. One SUBSCRIBE for a client, in Cluster one for each slot.
    */
   listen(name: string): void {
     const { inbox, isClosed } = this.manager;
     if (!isClosed && !inbox.hears(name)) inbox.ready(inbox.channelOf(name)).catch(() => {});
   }
 
-  /** What this client sees of an election, for one more that observes. Null: it is closed. */
+  /** This client's view of an election, for one more observer. Null: the client is closed. */
   observation(name: string): Observation | null {
     if (this.manager.isClosed) return null;
     const known = this.#observations.get(name);
@@ -55,11 +55,11 @@ export class Elections implements ConnectionListener {
   }
 
   /**
-   * Waits before the next campaign, for which nothing is left to wait for once the client is
-   * closed: the campaign says so.
+   * Waits before the next campaign. Once the client is closed it does not wait: the campaign then
+   * rejects.
    */
   async pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    // RACE: a body that close() has ended may take its time, and its pause would begin behind that.
+    // RACE: a body that close() has ended may take its time, and its pause would begin after that.
     if (!this.manager.isClosed) await pause(ms, signal, this.#pauses);
   }
 

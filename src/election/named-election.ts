@@ -35,7 +35,7 @@ interface Candidacy {
   readonly value: string;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
-  /** Ends the work of the leader too. */
+  /** Also ends the leader's work. */
   readonly ending?: AbortSignal | undefined;
 }
 
@@ -66,7 +66,7 @@ export class NamedElection implements Election {
       for (;;) {
         const term = await this.#campaign(candidacy).catch((error: unknown) => {
           // RACE: a Redis that is away for longer than a lease ends the term and refuses the
-          // candidate: it must come back by itself.
+          // candidate. So the candidate must come back by itself.
           if (terms === 0 || !(error instanceof LockUnavailableError)) throw error;
           events.report(error);
           return null;
@@ -79,8 +79,8 @@ export class NamedElection implements Election {
           failures = ended.is === "lost" ? 0 : failures + 1;
           if (ended.is === "broken") events.report(bodyFailed(this.name, ended.error));
         } else failures++;
-        // A loss that was everybody's, such as that of the key: not all of them at once, nor a body
-        // that fails on and on.
+        // Pause, so that after a common loss, such as a deleted key, not all candidates come back
+        // at once, and a body that always fails does not loop.
         const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
         await this.#elections.pause(ms, signal);
       }
@@ -132,11 +132,11 @@ export class NamedElection implements Election {
         await orAbort(signal, term.proclaim(value));
         return term;
       } catch (error) {
-        // Nobody was told that it leads, so it does not. What is not confirmed is tried again in
-        // the background.
+        // Observers have not learned that it leads, so it does not. An unconfirmed resignation is
+        // tried again in the background.
         term.resign().catch(() => {});
-        // RACE: a process that stood still behind the message that made it the leader has lost the
-        // term by now. It campaigns on.
+        // RACE: a process that was paused after the message that made it the leader has lost the
+        // term by now. It keeps campaigning.
         if (!isLockLost(error)) throw error;
       }
     }
@@ -149,13 +149,13 @@ const itself = (shared: SharedLease): SharedLease => shared;
 const isAbortBy = (signal: AbortSignal, error: unknown): boolean =>
   signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));
 
-/** How a body has ended: while it led; behind a loss, with or without an error of its own. */
+/** How a body ended: while it led; or after a loss, with or without an error of its own. */
 type Ended<T> =
   | { readonly value: T }
   | { readonly is: "failed" | "broken"; readonly error: unknown }
   | { readonly is: "lost" };
 
-/** Runs a body, and ends its term. `events`: is told what no caller sees. */
+/** Runs a body, and ends its term. `events`: receives failures that no caller sees. */
 async function lead<T>(term: LeaderTerm, body: LeaderBody<T>, events: Events): Promise<Ended<T>> {
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
@@ -163,8 +163,8 @@ async function lead<T>(term: LeaderTerm, body: LeaderBody<T>, events: Events): P
   } catch (error) {
     outcome = { error };
   }
-  // The body led to its end when Redis says so, or does not say: then it is told, and tried again
-  // until the term is over.
+  // The body counts as having led to its end if Redis says so, or does not answer: then an event
+  // reports it, and the resignation is tried again until the term is over.
   await term.resign().catch((error: unknown) => {
     if (!isLockLost(error)) events.report(error);
   });

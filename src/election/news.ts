@@ -3,9 +3,9 @@ import { CHANGED } from "../kinds/election.ts";
 import { isRefusal, unavailable } from "../redis/replies.ts";
 
 /**
- * The news channel of an election, on the client's one subscriber connection. What is heard there
- * says only that something may have changed. Protects the locks of the client too: a channel that
- * is refused is not asked for with theirs again.
+ * The news channel of an election, on the client's one subscriber connection. Its messages say only
+ * that something may have changed. Protects the client's locks too: a refused channel is not
+ * subscribed to again together with theirs.
  */
 export class News {
   readonly #channel: string;
@@ -17,7 +17,7 @@ export class News {
   #isRefused = false;
   #isClosed = false;
 
-  /** `told`: something may have changed. */
+  /** `told`: called when something may have changed. */
   constructor(channel: string, name: string, manager: LockManager, told: () => void) {
     this.#channel = channel;
     this.#name = name;
@@ -25,14 +25,14 @@ export class News {
     this.#told = told;
   }
 
-  /** Is every message heard from now on? */
+  /** Is every message received from now on? */
   get isHeard(): boolean {
     return this.#unlisten !== null && this.#manager.inbox.subscriptions.isReady(this.#channel);
   }
 
   /**
-   * Subscribes, unless that is done or under way. Tells when it has come to be heard: a message may
-   * have been missed before.
+   * Subscribes, unless that is done or under way. Calls `told` when the subscription is
+   * acknowledged: a message may have been missed before.
    */
   listen(): void {
     if (this.isHeard || this.#isAsking || this.#isRefused || this.#isClosed) return;
@@ -47,12 +47,12 @@ export class News {
     );
   }
 
-  /** The connection is another one: what was refused may be allowed there. */
+  /** The connection is a new one, which may allow what was refused. */
   again(): void {
     this.#isRefused = false;
   }
 
-  /** A message was missed, it seems. */
+  /** A message seems to have been missed. */
   test(): void {
     if (this.isHeard) void this.#manager.inbox.subscriptions.selfTest(this.#channel);
   }
@@ -68,14 +68,14 @@ export class News {
     if (!this.#isClosed) this.#told();
   }
 
-  /** Until it is heard observers ask more often, and try it each time. */
+  /** Until the subscription is acknowledged, observers query more often, and try it each time. */
   #failed(error: unknown): void {
     this.#isAsking = false;
     if (this.#isClosed || !isRefusal(error)) return;
     this.#isRefused = true;
     this.#unlisten?.();
     this.#unlisten = null;
-    const what = "its messages cannot be received, so its leader is asked for once a second";
+    const what = "its messages cannot be received, so its leader is queried once a second";
     this.#manager.events.report(unavailable(this.#name, what, error, "Election"));
   }
 }

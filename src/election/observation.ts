@@ -22,32 +22,32 @@ import { between, doubling } from "../util/random.ts";
 import { CallTimer } from "../util/timers.ts";
 import { News } from "./news.ts";
 
-/** One that observes. */
+/** An observer. */
 export interface Watcher {
-  /** What is shown may be another leader. */
+  /** The shown leader may have changed. */
   told(): void;
-  /** There is nothing to be seen any more. */
+  /** The observation has ended. */
   ended(error: Error | null): void;
 }
 
-/** A leader that Redis has told, until when that counts on both clocks. */
+/** A leader that Redis has reported, and until when that counts on both clocks. */
 interface Seen {
   readonly leader: Leader;
   readonly until: Instant;
 }
 
 /**
- * What one client sees of an election: all its observers share it. Protects them from leaders that
- * are none: only Redis is believed, and only for as long as the term lasts by its answer, counted
- * from the sending of the question. Messages, which anybody may write and the network may lose,
- * only say that it is time to ask.
+ * One client's view of an election, shared by all its observers. Protects them from false leaders:
+ * only Redis's answers count, and only until the term ends by them, counted from the sending of the
+ * query. Messages, which any client may write and the network may lose, only say that it is time to
+ * query.
  *
  * | state | true | leaves it by |
  * |---|---|---|
- * | unopened | nobody observes | the first `join` → asking |
- * | asking | one question is under way; `isDue`: something may have changed since it was sent | answer, failure → resting, or asking again |
- * | resting | the timer is set: to the end of what is shown, or to the next question | timer, message, gap → asking |
- * | over | the last one has left | – |
+ * | unopened | no observer yet | the first `join` → asking |
+ * | asking | one query is under way; `isDue`: something may have changed since it was sent | answer, failure → resting, or asking again |
+ * | resting | the timer is set: to the end of what is shown, or to the next query | timer, message, gap → asking |
+ * | over | the last observer has left | – |
  */
 export class Observation {
   readonly #name: string;
@@ -56,19 +56,19 @@ export class Observation {
   readonly #news: News;
   readonly #emptied: () => void;
   readonly #watchers = new Set<Watcher>();
-  /** Undefined: not known yet. Null: nobody leads, or nobody knows. */
+  /** Undefined: unknown so far. Null: there is no leader, or none is known. */
   #seen: Seen | null | undefined;
   #state: "unopened" | "asking" | "resting" | "over" = "unopened";
   #isDue = false;
-  /** Since the last question a message has come. */
+  /** A message has come since the last query. */
   #isTold = false;
-  /** When to ask next, and before when no message makes us ask; on the monotonic clock. */
+  /** When to query next, and until when not to query without a message; on the monotonic clock. */
   #askAt = Number.POSITIVE_INFINITY;
   #restUntil = Number.NEGATIVE_INFINITY;
   #failures = 0;
   readonly #timer = new CallTimer(() => this.#rang());
 
-  /** `emptied`: called when the last one has left. */
+  /** `emptied`: called when the last observer has left. */
   constructor(name: string, kind: ElectionKind, manager: LockManager, emptied: () => void) {
     this.#name = name;
     this.#kind = kind;
@@ -77,7 +77,7 @@ export class Observation {
     this.#news = new News(kind.newsOf(name), name, manager, () => this.#hint());
   }
 
-  /** Computed, not remembered: a process that stood still sees no leader whose time is over. */
+  /** Computed, not remembered: a process that was paused shows no leader whose time is over. */
   get shown(): Leader | null | undefined {
     const seen = this.#seen;
     if (!seen) return seen;
@@ -87,7 +87,8 @@ export class Observation {
   join(watcher: Watcher): void {
     this.#watchers.add(watcher);
     if (this.#state !== "unopened") return;
-    // As a caller that waits: the subscriber connection comes back for it, and the process does not end.
+    // Counts as a waiting caller: the subscriber connection is restored for it, and the process
+    // stays alive.
     this.#manager.waiting++;
     if (!this.#manager.isSweeping) this.#manager.sweepSoon();
     this.#ask();
@@ -108,8 +109,8 @@ export class Observation {
   }
 
   /**
-   * The connection is back. RACE: it may lead to another server, which has another leader, or none;
-   * what the former one has said counts no more.
+   * The connection is back. RACE: it may lead to another server, with another leader or none, so
+   * the former one's answer no longer counts.
    */
   reconnected(): void {
     if (this.#seen) this.#seen = null;
@@ -122,7 +123,7 @@ export class Observation {
     this.end(new LockUnavailableError(this.#name, "", this.#manager.commands.trouble(), "Election"));
   }
 
-  /** Messages may have been missed, and are heard again. */
+  /** The subscription is back, and messages may have been missed. */
   missed(): void {
     this.#news.again();
     this.#isTold = true;
@@ -136,8 +137,8 @@ export class Observation {
   }
 
   /**
-   * Asks, or once more behind the answer that is under way. RACE: that question may have been
-   * executed before what the message tells.
+   * Queries, or does so again after the answer under way. RACE: that query may have run before the
+   * change that the message reports.
    */
   #look(): void {
     if (this.#state === "asking") this.#isDue = true;
@@ -149,11 +150,12 @@ export class Observation {
     this.#state = "asking";
     this.#isDue = false;
     this.#askAt = Number.POSITIVE_INFINITY;
-    // Register, then ask: what changes behind the answer is heard, or asked for once it can be heard.
+    // Subscribe, then query: a change after the answer brings a message, or is found by the query
+    // that follows the acknowledgement.
     this.#news.listen();
     const wasTold = this.#isTold;
     this.#isTold = false;
-    // Questions would only pile up. When it is back we are told.
+    // Queries would only pile up. `reconnected` is called when the connection is back.
     if (commands.isAway && !commands.ended) {
       this.#failed(null);
       return;
@@ -175,7 +177,7 @@ export class Observation {
     const { token, value } = before?.leader ?? {};
     const isNew = token !== leader?.token || value !== leader?.value;
     this.#restUntil = isNew ? Number.NEGATIVE_INFINITY : sent.mono + NEWS_REST;
-    // A leader has said so, and we have not heard it: does anybody hear?
+    // A new leader was published, but no message came: test the subscription.
     if (isNew && leader && before !== undefined && !wasTold && !this.#isDue) this.#news.test();
     this.#tell();
     const next = this.#nextAt(sent.mono, leader !== null, isLed, ttl, span);
@@ -183,20 +185,19 @@ export class Observation {
   }
 
   /**
-   * When to look again. A leader renews its term in time, so a question before the end of it shows
-   * no gap.
+   * When to query again. A leader renews its term in time, so a query before its end shows no gap.
    */
   #nextAt(sent: number, isKnown: boolean, isLed: boolean, ttl: number, span: number): number {
     const often = !this.#news.isHeard || (isLed && !isKnown);
     const period = often ? OBSERVE_UNHEARD : OBSERVE_PERIOD;
     const at = sent + period * between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD);
     if (!isLed) return at;
-    // Behind the end of a leader that has crashed, at random: all observers have the same end.
+    // After the end of a crashed leader's term, at a random time: all observers know the same end.
     if (span < OBSERVE_LEAST) return Math.min(at, sent + ttl + between(0, EXPIRY_JITTER));
     return Math.min(at, sent + span * between(OBSERVE_EARLY.from, OBSERVE_EARLY.to));
   }
 
-  /** `error`: null: there is no connection. Nobody knows which client leads. */
+  /** `error` null: there is no connection. Which client leads is unknown. */
   #failed(error: unknown): void {
     if (this.#state !== "asking") return;
     const { commands, events } = this.#manager;
@@ -220,7 +221,7 @@ export class Observation {
     else this.#arm();
   }
 
-  /** At the end of what is shown, or for the next question. */
+  /** Sets the timer to the end of what is shown, or to the next query. */
   #arm(): void {
     if (this.#state === "over") return;
     const end = this.shown ? (this.#seen?.until.mono ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;

@@ -13,15 +13,14 @@ interface Caller {
 const DONE: Result = { done: true, value: undefined };
 
 /**
- * One observer: yields the leader whenever it is another one than it has yielded last. Protects a
- * slow consumer from a backlog: it keeps nothing but that, and `next()` looks at what is true at
- * its time.
+ * One observer: yields the leader whenever it differs from the last one yielded. Protects a slow
+ * consumer from a backlog: it stores only that one, and `next()` returns the present state.
  *
  * | state | true | leaves it by |
  * |---|---|---|
  * | unopened | nothing is subscribed or asked | `next()` → open · `return()`, signal → over |
- * | open | it watches the observation, and its signal is listened to | `return()`, signal, the end of the client or of its connection → over |
- * | over | it keeps nothing alive; `next()` says so | – |
+ * | open | it watches the observation and its signal | `return()`, signal, the end of the client or of its connection → over |
+ * | over | it keeps nothing alive; `next()` reports the end | – |
  */
 export class Observer implements AsyncIterableIterator<Leader | null, undefined>, Watcher {
   readonly #open: () => Observation | null;
@@ -29,13 +28,15 @@ export class Observer implements AsyncIterableIterator<Leader | null, undefined>
   #state: "unopened" | "open" | "over" = "unopened";
   #observation: Observation | null = null;
   #unlisten: (() => void) | undefined;
-  /** What was yielded last; undefined: nothing. */
+  /** The last value yielded; undefined: none. */
   #last: Leader | null | undefined;
   readonly #callers: Caller[] = [];
   /** Why it has ended, for the next caller. */
   #error: Error | null = null;
 
-  /** `open`: what all observers of the election share; null: the client is closed. */
+  /**
+   * `open`: returns the view that all observers of the election share; null: the client is closed.
+   */
   constructor(open: () => Observation | null, signal: AbortSignal | undefined) {
     this.#open = open;
     this.#signal = signal;
@@ -105,6 +106,6 @@ export class Observer implements AsyncIterableIterator<Leader | null, undefined>
   }
 }
 
-/** A term has one leader, so its token tells which one it is. */
+/** A term has one leader, so its token identifies that leader. */
 const isSame = (one: Leader | null, other: Leader | null | undefined): boolean =>
   one === other || (!!one && one.token === other?.token && one.value === other.value);

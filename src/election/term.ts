@@ -18,7 +18,7 @@ export class LeaderTerm implements Term {
   readonly #shared: SharedLease;
   readonly #lease: ReturnType<typeof lockHandle>;
   readonly #kind: ElectionKind;
-  /** Ends its work too, besides a loss. */
+  /** Also ends its work, as a loss does. */
   readonly #ending: AbortSignal | undefined;
   #signal: AbortSignal | null = null;
   #value = "";
@@ -77,7 +77,7 @@ export class LeaderTerm implements Term {
     return this.#lease.leave();
   }
 
-  /** What the leader does, in the stores of whatever follows this term. */
+  /** Runs the leader's body, in the stores of whatever follows this term. */
   lead<T>(body: (term: Term) => T, holds: FollowedHolds | null): T {
     const go = (): T => body(this);
     return holds ? holds.within(this.#shared, go) : go();

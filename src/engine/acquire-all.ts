@@ -24,17 +24,17 @@ import { follow } from "./telemetry/following.ts";
 import type { AcquireRequest } from "./waiter.ts";
 
 /**
- * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the
- * same everywhere. `take` gets a lease for each in the statement that brings the last one. Resolves
- * with what was busy; null: nothing was.
+ * Takes several locks, all or none, by ordinary acquires. `members` are in an order that is the
+ * same in every process. `take` gets a lease for each member, in the same statement that obtains
+ * the last one. Resolves with the member that was busy, or null: all were taken.
  *
  * Members of one server are tried together: their tries are sent at once, and each does nothing
- * unless the one before it has won. The first one that is busy is then waited for as by any caller,
- * with those before it held; the watchdog keeps these meanwhile. So the call stands in one queue at
- * a time, and holds nothing that comes behind it in the order: no two callers ever wait for each
- * other. The caller's lease begins when all are held.
+ * unless the one before it succeeded. The call then waits for the first busy member as any caller
+ * does, and holds those before it; the watchdog renews these meanwhile. So a call is in one queue
+ * at a time and holds nothing that comes later in the order: two callers never wait for each other.
+ * The caller's lease begins when all members are held.
  *
- * Rejects as `LockManager.enter` does. What was taken in vain is given back first, as far as Redis
+ * Rejects as `LockManager.enter` does. Locks already taken are given back first, as far as Redis
  * answers.
  */
 export async function acquireAll(
@@ -61,7 +61,7 @@ export async function acquireAll(
   }
 }
 
-/** The lock that somebody else held when the time to wait was over. */
+/** The lock that another caller held when the wait was over. */
 export interface Busy {
   readonly busy: Member;
 }
@@ -69,7 +69,7 @@ export interface Busy {
 /** Gets all leases of a call, in the order of its members. */
 type TakeAll = (leases: readonly SharedLease[]) => void;
 
-/** The same, while somebody follows calls. */
+/** The same, while the events of calls have subscribers. */
 function followAll(
   manager: LockManager,
   members: readonly Member[],
@@ -86,26 +86,29 @@ function followAll(
   );
 }
 
-/** A hold that nobody has. */
+/** A hold id that no hold has. */
 const NOBODY = "nobody";
 
 class AllAcquisition {
-  /** What is held, in the order of the members. */
+  /** The locks taken so far, in the order of the members. */
   readonly taken: SharedLease[] = [];
-  /** The lock that was asked for last. */
+  /** The lock that was requested last. */
   at = "";
   readonly #manager: LockManager;
   readonly #members: readonly Member[];
   readonly #request: AcquireRequest & { by: Caller };
   readonly #takeAll: TakeAll;
   readonly #until: number;
-  /** Of what is held while others are waited for. */
+  /** Terms of the locks taken, while the call waits for others. */
   readonly #meanwhile: Terms;
-  /** Of the lock that was busy when they were tried together: its holder may have nobody inside. */
+  /** For the lock that was busy when members were tried together: may its holder be idle? */
   #mayBeIdle = false;
-  /** How many times in a row the lease was over before it could begin, because its extension took longer. */
+  /**
+   * How many times in a row the lease ended before it could begin, because its extension took
+   * longer.
+   */
   #outruns = 0;
-  /** What was brought since all was given back last. */
+  /** Leases obtained since everything was last given back. */
   readonly #brought = new Map<Member, SharedLease>();
   #isDone = false;
 
@@ -124,7 +127,10 @@ class AllAcquisition {
     this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
   }
 
-  /** Null: all are taken. Else the one that was busy when the time was over, and nothing is held. */
+  /**
+   * Null: all are taken. Otherwise the member that was busy when the wait was over; nothing is held
+   * then.
+   */
   async run(): Promise<Member | null> {
     let isLast = this.#request.wait > 0;
     try {
@@ -133,13 +139,14 @@ class AllAcquisition {
         if (!busy && (await this.#begin())) return null;
         const got = this.taken.length;
         this.#brought.clear();
-        // RACE: a hold that stood at a later server while this waits at an earlier one would block
-        // its lock for the whole lease.
+        // RACE: while this call waits at an earlier server, a hold left at a later one would block
+        // that lock for a whole lease.
         await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
         if (!busy) continue;
         if (isLast || got === 0) return busy;
-        // RACE: what was in the way may be another one that could not get all of its locks either.
-        // Both may have met others so, and all would be told "busy" of locks that nobody has.
+        // RACE: the holder in the way may be another call that could not get all of its locks
+        // either. Both would then report "busy" for locks that neither keeps. So try once more
+        // after a random pause.
         isLast = true;
         await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#request.signal);
         if (await this.#isHeld(busy)) return busy;
@@ -150,7 +157,10 @@ class AllAcquisition {
     }
   }
 
-  /** Takes what is not taken yet. Null: done; else what was busy when the time was over. */
+  /**
+   * Takes the members that are not taken yet. Null: done; otherwise the member that was busy when
+   * the wait was over.
+   */
   async #take(): Promise<Member | null> {
     for (;;) {
       const [first, ...others] = this.#members.slice(this.taken.length);
@@ -161,7 +171,7 @@ class AllAcquisition {
       if (group.length > 1) {
         next = await this.#tryTogether(group, terms);
         if (!next) continue;
-        // What may be held with nobody inside is asked for by itself.
+        // A lock whose holder may be idle is asked for separately.
         if (this.#request.wait === 0 && !this.#mayBeIdle) return next;
       }
       this.#keep();
@@ -175,8 +185,8 @@ class AllAcquisition {
   }
 
   /**
-   * Sends the tries of all of these at once. Returns the first one that somebody else holds; null:
-   * go on from what is taken.
+   * Sends the tries of all of these at once. Returns the first member that another caller holds;
+   * null: continue from what is taken.
    */
   async #tryTogether(group: readonly Member[], terms: Terms): Promise<Member | null> {
     const tries: Promise<SharedLease | null>[] = [];
@@ -186,7 +196,8 @@ class AllAcquisition {
       const batchedTry: BatchedTry = { dependsOn: before, hold: null, mayBeIdle: false, wait: this.#left };
       tries.push(this.#enter(member, { terms, wait: 0, batchedTry }));
       batchedTries.push(batchedTry);
-      // Its try is another caller's, or needed no command: nothing is known that the next one could name.
+      // This try joined another caller's, or needed no command: there is no hold for the next try
+      // to depend on.
       if (!batchedTry.hold) break;
       before = batchedTry;
     }
@@ -196,8 +207,8 @@ class AllAcquisition {
     const stop = outcomes[end];
     const count = stop ? end : got.length;
     this.taken.push(...got.slice(0, count));
-    // Hardly ever any: one before them was lost, or asked for again, meanwhile. RACE: a hold behind
-    // the one that is waited for would be what two callers need to wait for each other.
+    // Rarely any: an earlier member was lost, or requested again, meanwhile. RACE: holding a lock
+    // that comes after the one waited for would let two callers wait for each other.
     await this.#leave(got.slice(count), Math.max(this.#left, UNANSWERED));
     this.at = group[end]?.name ?? this.at;
     this.#mayBeIdle = batchedTries[end]?.mayBeIdle ?? false;
@@ -219,9 +230,9 @@ class AllAcquisition {
   }
 
   /**
-   * RACE: the next in line may be a call of the same scope that does not wait, and is told in the
-   * next statement that the lock is busy. So the caller has all of them in the statement that
-   * brings the last one, where none must be extended before.
+   * RACE: the next in line may be a call of the same scope that does not wait; the next statement
+   * reports "busy" to it. So if no lease must be extended first, the caller gets all leases in the
+   * statement that obtains the last one.
    */
   #brings(member: Member, lease: SharedLease): void {
     this.#brought.set(member, lease);
@@ -230,7 +241,7 @@ class AllAcquisition {
     if (leases.every((one) => one.expire()) && this.#short(leases).length === 0) this.#have(leases);
   }
 
-  /** All are held: from now on they are the caller's, for all of its lease. */
+  /** All are held: from now on they are the caller's, each for its full lease. */
   #have(leases: readonly SharedLease[]): void {
     for (const lease of leases) this.#set(lease, this.#request.terms);
     this.#isDone = true;
@@ -238,8 +249,8 @@ class AllAcquisition {
   }
 
   /**
-   * One command, where another try of all costs one for each, and one more for each that is given
-   * back. False also when nobody knows.
+   * Is the lock held? This costs one command. Trying all again costs one for each, and one more for
+   * each that is given back. False also when Redis does not answer.
    */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
     const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, flag: null }], FIRST_REPLY);
@@ -250,12 +261,12 @@ class AllAcquisition {
     return answers[0]?.is === "taken";
   }
 
-  /** One time to wait for all. When it is over, what is left is tried once. */
+  /** All members share one wait. When it is over, the remaining ones are tried once. */
   get #left(): number {
     return Math.max(0, this.#until - clocks.mono.now());
   }
 
-  /** Others are waited for, perhaps for longer than the lease: the watchdog keeps what is taken. */
+  /** The wait for the others may outlast the lease: the watchdog renews what is taken. */
   #keep(): void {
     for (const lease of this.taken) this.#set(lease, this.#meanwhile);
   }
@@ -267,8 +278,8 @@ class AllAcquisition {
   }
 
   /**
-   * The first may have been taken long ago: of these less is left than was asked for, or somebody
-   * took them away by force or deleted them, which no renewal has told yet.
+   * Leases with less time left than requested, because they were taken long ago; and leases that
+   * another client may have deleted or force-released since, which no renewal has reported yet.
    */
   #short(leases: readonly SharedLease[]): SharedLease[] {
     const { terms } = this.#request;
@@ -291,7 +302,7 @@ class AllAcquisition {
     if (old.length > 0) {
       const within = Math.max(this.#until - at, FIRST_REPLY);
       const extending = Promise.allSettled(old.map((lease) => lease.extend(terms.lease, within)));
-      // What is lost is seen below.
+      // A loss is handled below.
       for (const extended of await orAbort(signal, extending))
         if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
           throw extended.reason;
@@ -305,8 +316,8 @@ class AllAcquisition {
     const isOutrun = wereHeld && loss.reason === "expired";
     const isOver = clocks.mono.now() >= this.#until;
     this.#outruns = isOutrun ? this.#outruns + 1 : 0;
-    // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and
-    // more tries would end the same.
+    // Can happen occasionally. If it repeats, Redis takes longer to answer than the lease lasts,
+    // and more tries would end the same way.
     if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
       throw outran(lost.name, terms.lease, clocks.mono.now() - at, lost.owner.kind);
     if (isOver)
@@ -315,8 +326,8 @@ class AllAcquisition {
   }
 
   /**
-   * Gives these back. Waits so many ms for Redis to say so: a Redis that hangs must not hold up a
-   * caller, nor what it does instead.
+   * Gives these back. Waits at most `within` ms for the answers, so a hanging Redis delays neither
+   * the caller nor the call's next step.
    */
   async #leave(taken: readonly SharedLease[], within: number): Promise<void> {
     if (taken.length === 0) return;
@@ -325,12 +336,12 @@ class AllAcquisition {
         if (!(error instanceof LockLostError)) this.#manager.events.report(error);
       }),
     );
-    // A caller that has gone gets its answer at once.
+    // A caller that has aborted gets its answer at once.
     await orAbort(this.#request.signal, atMost(Promise.all(leaving), within)).catch(() => {});
   }
 }
 
-/** With how many of the others, from the first on, this one can be tried together. */
+/** How many of the others, from the first on, can be tried together with this one. */
 function together({ kind, name }: Member, others: readonly Member[]): number {
   const place = kind.serverGroup?.(name);
   if (place === undefined) return 0;

@@ -27,11 +27,11 @@ import type { Waiter } from "./waiter.ts";
 import { WakeFilter } from "./wake-filter.ts";
 
 /**
- * The way of one hold from wanted to owned, for the callers in its line: all of a process at one
- * lock, or one of a fair lock. Protects them from what comes late: an answer counts only for the
- * command that is awaited, a grant only for its own hold (R3), and what nobody awaits is given
- * back; and from sleeping past a lock that has become free: a message that would be heard, or a
- * timer, ends every sleep. One command of a hold is under way at a time.
+ * Takes one hold from wanted to owned, for the callers in its line: all callers of a process at one
+ * lock, or a single one of a fair lock. Protects them from late answers: an answer counts only for
+ * the command that is awaited, a grant only for its own hold (R3), and a lock that no caller awaits
+ * is given back. Protects them from sleeping while the lock is free: a message or a timer ends
+ * every sleep. One command of a hold is under way at a time.
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|
@@ -49,25 +49,25 @@ export class Acquisition implements Expecting {
   state: State = "idle";
   /** The hold that asks, waits, or owns the lock. */
   hold: Hold | null = null;
-  /** Tries of its first caller that came too late for its lease. */
+  /** Tries of its first caller that got the lock after the caller's lease was over. */
   leaseTooShort: LeaseTooShort | null = null;
-  /** Its place among the timers of the client. Only they write these. */
+  /** Its place among the client's timers; only they write these fields. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
   readonly #lock: AcquisitionHome;
   readonly #wakes: WakeFilter | null;
-  /** The command that is under way, and whose answer is awaited. */
+  /** The command under way whose answer is awaited. */
   #command: Command | null = null;
-  /** Of a semaphore: what the hold was asked for. */
+  /** For a semaphore: the permits requested for the hold. */
   run: Run | null = null;
-  /** In the queue, as far as Redis has told it. */
+  /** Position in the queue, as Redis last reported it. */
   #position: number | null = null;
-  /** Tries in vain since the lock was ours, for kinds without messages. */
+  /** Unsuccessful tries since the lock was ours, for kinds without messages. */
   #tries = 0;
   #reason: Reason = "grant";
-  /** Not later than this, however long it is to sleep; told also while it is looking just now. */
+  /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest = Number.POSITIVE_INFINITY;
-  /** How often the state has changed: what was awaited in an earlier one counts no more. */
+  /** Counts changes of state: an answer awaited in an earlier state no longer counts. */
   #changes = 0;
 
   constructor(lock: AcquisitionHome) {
@@ -80,12 +80,12 @@ export class Acquisition implements Expecting {
     return this.state === "parked" && this.#reason === reason;
   }
 
-  /** Is it between two tries, and would not hear if the lock became free? */
+  /** Is it between two tries, so that no message would wake it if the lock became free? */
   get isUnsure(): boolean {
     return this.isParkedFor("subscription") || this.isParkedFor("retry");
   }
 
-  /** Is its place nothing but a question to a holder that may have nobody inside? */
+  /** Does its place in the queue only ask a possibly idle holder? */
   get isQuestion(): boolean {
     return this.isParkedFor("grant") && this.line.isAskingOnly;
   }
@@ -106,9 +106,9 @@ export class Acquisition implements Expecting {
     const seen = this.line.waiting > 0 ? lock.channel.look() : null;
     const mode = seen?.mayQueue ? "queue" : "try";
     if (seen) {
-      // RACE: at a fair lock no caller queues before one that came earlier and whose try is not
-      // answered yet, or which is told of the subscription in a moment. And a thousand callers that
-      // come at once need not all try before they queue.
+      // RACE: at a fair lock, a caller must not queue before an earlier one whose try is still
+      // unanswered, or which is about to be notified of the subscription. And when a thousand
+      // callers come at once, they need not all try before they queue.
       const isNew = this.state === "idle";
       const isHeldBack = lock.firstTries > 0 || (isNew && lock.subscribing > 0);
       if (mode === "queue" ? lock.isSolitary && isHeldBack : isNew && lock.isCrowded) {
@@ -122,19 +122,19 @@ export class Acquisition implements Expecting {
     if (seen && !seen.isHeard) lock.channel.prepare(mode);
   }
 
-  /** Where callers that wait hear of the lock. Null: none would wait. */
+  /** Where waiting callers receive the lock's messages. Null: no caller would wait. */
   get #seen(): Seen | null {
     return this.line.waiting > 0 ? this.#lock.channel.look() : null;
   }
 
-  /** Its callers are asked for by a command about what this process has: `joins`. */
+  /** A command about a hold of this process asks for its callers: `joins`. */
   askBeside(): void {
     this.#to("asking");
   }
 
   /**
-   * Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the
-   * old one; null: it ended.
+   * Ends a hold in favour of other processes, and queues a new one. Resolves with the answer about
+   * the old hold; null: it ended.
    */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
     const { kind, name, context } = this.#lock;
@@ -155,7 +155,7 @@ export class Acquisition implements Expecting {
     const { kind, health, context } = lock;
     if (head.terms.linger > 0 && !this.leaseTooShort && (mode === "try" || mode === "queue"))
       hold.lingers = lock.mayLinger(head);
-    // Where it is granted by message the client's channel is the lock's.
+    // Where locks are granted by message, the client's own channel serves for the lock.
     const isQueued = kind.wake.by === "grant";
     const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.flag === 1;
     const command = new Command(this, {
@@ -185,9 +185,9 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * RACE: a place in the queue closes to all readers what they share. Of a writer that does not wait
-   * it would do so each time that a reader is inside: it takes one when all readers have said that
-   * nobody is, and only then.
+   * RACE: a writer's place in the queue closes the shared hold to all readers. A writer that does
+   * not wait would do so each time that a reader is inside. So it queues only after all readers
+   * have answered that they are idle.
    */
   #askFirst(command: Command): void {
     const { kind, name, context } = this.#lock;
@@ -198,7 +198,7 @@ export class Acquisition implements Expecting {
     }
     context.holderQueries.askHolders(kind.sharing.readers, name, KEEPER_REPLY).then(
       (is) => {
-        // Where its callers have left meanwhile nobody needs to give anything up.
+        // If its callers have left meanwhile, no holder needs to release the lock.
         if (this.line.first && (is === "idle" || is === "free")) kind.attempt(hold, command, command);
         else command.answered({ is: "held", at: 0, ttl: 0, position: null, flag: 0 });
       },
@@ -207,8 +207,8 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * Callers that do not wait ask a holder that may have nobody inside, and are told at once when
-   * somebody is.
+   * Callers that do not wait ask a possibly idle holder whether it is in use, and get "busy" at
+   * once when it is.
    */
   #nonceFor({ mode, head }: Command): string | null {
     const { kind, context } = this.#lock;
@@ -238,12 +238,12 @@ export class Acquisition implements Expecting {
     if (health.failure !== undefined) health.answered();
     if (answer.is === "held") this.#wakes?.met(sent.mono, command.isWoken, answer);
     if (!isAwaited) {
-      // RACE: granted by message before this reply was read. The grant counts, and the hold has its
-      // own end. RACE: or it has come to its end, and a copy of the command that Redis ran after
-      // that has taken the lock once more.
+      // RACE: a grant message was read before this reply: then the grant counts, and the hold has
+      // its own end. RACE: or the hold has ended, and a copy of the command that Redis ran after
+      // that took the lock once more.
       if (answer.is === "owner") this.#leaveIfOver(hold);
     } else if ("clock" in answer) {
-      // Of the hold that was to be yielded: nothing was queued.
+      // The answer is about the hold to be yielded: nothing was queued.
       lock.context.inbox.forget(hold);
       this.start();
     } else if (answer.is === "owner") {
@@ -261,12 +261,12 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * Nothing was done, for a reason that concerns this caller only: callers that share its command
-   * ask for themselves.
+   * Redis did nothing, for a reason that concerns this caller only: callers that share its command
+   * now ask on their own.
    */
   #refused({ hold, head }: Command, error: Error): void {
     const { kind, context } = this.#lock;
-    // RACE: an earlier copy of a command that queues may have met what was true then.
+    // RACE: an earlier copy of a queueing command may have run while the lock was still available.
     if (error === BLOCKED) context.inbox.forget(hold);
     else context.leave(kind, hold);
     this.line.refuse(head, error);
@@ -283,12 +283,12 @@ export class Acquisition implements Expecting {
     const { kind, context, channel } = this.#lock;
     if (mode === "again") {
       channel.selfTest();
-      // RACE: what took this entry may have taken those after it, so the client's next hold looks
-      // at once.
+      // RACE: whatever removed this entry may have removed those after it, so the client's next
+      // hold re-checks at once.
       this.lookBefore(0);
     }
-    // The server's clock is known now. A first copy of the command may have been in time, and owns
-    // the lock.
+    // The server's clock is known now. A first copy of the command may have run in time, and would
+    // own the lock.
     context.leave(kind, hold);
     this.start();
   }
@@ -301,14 +301,13 @@ export class Acquisition implements Expecting {
     health.failed(error);
     if (yielded) context.leave(kind, yielded.hold);
     if (!isAwaited) {
-      // What the last copy has done nobody knows. A hold that was granted by message has its own
-      // end.
+      // The last copy's effect is unknown. A hold that was granted by message has its own end.
       this.#leaveIfOver(hold);
       yielded?.tell(null);
     } else if (mode === "again") this.#lookFailed(error);
     else {
       context.leave(kind, hold);
-      // Another version holds it: a caller that may wait waits until that is over, as for any other
+      // A client with another format holds it. A caller that may wait treats it as any other
       // holder.
       const isForeign = foreignFormat(error) !== null;
       const refusal = (): Error => unavailable(name, "", error, nounOf(kind));
@@ -329,15 +328,15 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * RACE: what readers share is theirs until they have left, and expected for as long, whatever this
-   * acquisition asks for by then.
+   * RACE: a readers' shared hold outlives this acquisition, and stays expected until the readers
+   * have left. Do not withdraw it, whatever this acquisition asks for now.
    */
   #leaveIfOver(hold: Hold): void {
     const { kind, context } = this.#lock;
     if (this.hold !== hold && !context.inbox.expected.has(hold.id)) context.leave(kind, hold);
   }
 
-  /** `sent`, `told`: of the command that is answered; null: it is a message. */
+  /** `sent`, `flag`: of the answered command; `sent` null: the grant came by message. */
   #own(grant: Grant, sent: Instant | null, flag: AttemptOptions["flag"]): void {
     const { hold } = this;
     if (!hold) return;
@@ -351,7 +350,7 @@ export class Acquisition implements Expecting {
 
   // ---- messages about the hold, until it is owned
 
-  /** False: the hold is not current, so it must be left (R3). */
+  /** False: the hold is not current, so the caller must leave it (R3). */
   granted(id: string, grant: Grant): boolean {
     const { hold, state } = this;
     if (hold?.id !== id) return false;
@@ -359,15 +358,15 @@ export class Acquisition implements Expecting {
     return true;
   }
 
-  /** It was taken away by force, before the answer that gave it was read. */
+  /** It was force-released before the answer that granted it was read. */
   revoked(id: string): void {
     if (this.hold?.id === id) this.hold.isRevoked = true;
   }
 
   /**
-   * Somebody wants the lock. RACE: it is read before the answer to the command that took it, which
-   * says that nobody waits: so it counts for a hold in any state, to the hold's end. A caller that
-   * does not wait wants to know whether somebody is inside, and no more.
+   * Another process wants the lock. RACE: this can be read before the answer to the command that
+   * took the lock, and that answer says that no process waits. So it counts for a hold in any
+   * state, until the hold ends. A caller that does not wait only asks whether the holder is in use.
    */
   recalled(id: string, nonce: string | null, isQuestion: boolean): void {
     const { hold, state } = this;
@@ -386,16 +385,16 @@ export class Acquisition implements Expecting {
     const { kind, channel, health, context } = this.#lock;
     const { hold } = command;
     if (contended && line.hasDeadlineBefore(clocks.mono.now() + ttl)) {
-      // No client holds it, so "another client holds it" would be wrong: tried again for as long as
-      // a first command may take.
+      // No client holds it, so "another client holds it" would be wrong: retries for at most the
+      // time of a first command.
       context.inbox.forget(hold);
       health.failure = new Error("no caller got it, because the votes were split");
       this.#retryAt(clocks.mono.now() + ttl);
       return;
     }
     line.onHeld(flag === 2, position !== null, channel.isHeard && !kind.sharing);
-    // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for
-    // after them.
+    // RACE: listeners of both events may abort a caller, or make a call. So the first caller is
+    // read after them.
     if (line.first) this.#lock.waits(line.first);
     line.tellBusy(hold.sent.mono);
     const head = line.first;
@@ -403,9 +402,9 @@ export class Acquisition implements Expecting {
       this.#park("grant", hold);
       this.#position = position;
       this.#sleepFor(command, ttl);
-      // RACE: a caller that waits has come since the holder was asked for those that do not, and it
-      // was told of nobody else. Or one that would not wait has come since, and the holder may be
-      // gone by now.
+      // RACE: since callers that do not wait had the holder asked, a caller that waits may have
+      // come, and the holder was not notified of it. Or another caller that does not wait has come,
+      // and the holder may be gone by now.
       if (line.unanswered > 0 || (command.nonce !== null && !line.isAskingOnly)) this.answerSoon();
       this.reconsider();
       return;
@@ -414,8 +413,8 @@ export class Acquisition implements Expecting {
     else context.inbox.forget(hold);
     if (!head) this.stop();
     else if (line.unanswered > 0) {
-      // Subscribed to meanwhile, so that tryLock() calls that keep arriving do not delay callers
-      // that wait.
+      // Subscribe meanwhile, so that tryLock() calls that keep arriving do not delay callers that
+      // wait.
       if (line.waiting > 0) channel.listen();
       line.asksAgain();
       this.start();
@@ -423,22 +422,22 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * Until the lock may be free, by whatever tells of that. `ttl`: of its holder. `wakes`: how many
-   * messages had come when that was asked. `isFirst`: by a caller that will queue.
+   * Waits until the lock may be free. `ttl`: the holder's. `wakes`: how many messages had come when
+   * the try was sent. `isFirst`: the try was for a caller that will queue.
    */
   #waitFor(head: Waiter, ttl: number, wakes: number, isFirst: boolean): void {
     const { kind, channel, isSolitary } = this.#lock;
     if (kind.wake.by === "time") this.#pause(kind.wake.pause(this.#tries++));
     else if (!channel.isHeard && !channel.mayQueue) this.#subscribe(head);
     else if (isSolitary && isFirst) {
-      // RACE: callers that came earlier wait for an answer, or for the subscription. All queue in
-      // order, after the last answer.
+      // RACE: earlier callers wait for an answer, or for the subscription. All queue in order,
+      // after the last answer.
       this.#park("subscription");
       this.#sleepUntil(nextTry(head.since));
     }
     // RACE, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message
-    // is read; (3) the answer "held" is read; (4) we sleep. A message since the sending of the try
-    // leads to another try instead.
+    // is read; (3) the answer "held" is read; (4) we sleep. So a message that came after the try
+    // was sent leads to another try instead.
     else if (!this.#wakes || (wakes !== this.#wakes.count && !this.#wakes.rests)) this.start();
     else {
       this.#park("message");
@@ -448,46 +447,47 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * RACE: a lock that is released before the subscription stands tells nobody here. So: subscribe,
-   * then ask, then sleep. The attempt after which we sleep is sent after the acknowledgement.
+   * RACE: until the subscription is acknowledged, a release reaches no process here. So: subscribe,
+   * then ask, then sleep. The attempt before the sleep is sent after the acknowledgement.
    */
   #subscribe(head: Waiter): void {
     const lock = this.#lock;
     this.#park("subscription");
-    // It may take long, or hang, and no message would tell of a lock that is given back meanwhile:
-    // it is tried now and then.
+    // The subscription may take long, or hang, and meanwhile no message would report a release: so
+    // try periodically.
     this.#sleepUntil(nextTry(head.since));
     const changes = this.#changes;
     lock.channel.ready().then(
       () => {
         if (this.#changes === changes) lock.context.subscribed();
-        // Lost again already.
+        // The subscription was lost again already.
         if (this.#changes === changes && lock.firstTries === 0) this.start();
       },
       (error: unknown) => {
-        // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would
-        // breed tries.
+        // Another try was made meanwhile, and may be subscribing again. Only that one continues, or
+        // tries would multiply.
         if (this.#changes !== changes) return;
-        // No answer would be heard.
+        // No answer would be received.
         this.line.stopAsking();
         lock.health.failed(error);
-        // A refusal is final. A lost connection is not: until it is back, the lock can be waited for
-        // unheard.
+        // A refusal is final. A lost connection is not: until it is back, callers can wait without
+        // messages.
         if (isRefusal(error)) {
           const what = "its channel cannot be subscribed to";
           this.line.refuseAll(() => new LockUnavailableError(lock.name, what, error, nounOf(lock.kind)));
         }
-        // RACE: a listener that is told of a refusal may have called again: then the lock is being
-        // asked for already.
+        // RACE: a listener that receives the refusal may have made another call: then the lock is
+        // already being requested.
         if (this.#changes !== changes) return;
-        // Not by how often it has failed: tries in between are answered, and would be storms.
+        // The pause does not depend on the number of failures: tries in between are answered, and
+        // would become storms.
         if (this.line.first) this.#retryAt(nextTry(this.line.first.since));
         else this.stop();
       },
     );
   }
 
-  /** Something failed: asks again after a pause, for the callers that still wait. */
+  /** A command failed: asks again after a pause, for the callers that still wait. */
   retry(failures = this.#lock.health.failures): void {
     if (this.line.first) this.#retryAt(clocks.mono.now() + backOff(failures));
     else this.stop();
@@ -498,15 +498,15 @@ export class Acquisition implements Expecting {
     this.#sleepUntil(at);
   }
 
-  /** Our own release was sent, whose message comes to all that wait, this process too. */
+  /** Our own release was sent; its message wakes all waiters, this process too. */
   parkForRelease(): void {
     this.#park("release");
     this.#sleep(sleep(RECHECKS[0].period, null, false));
   }
 
   /**
-   * The lock was ours for so many ms, and no message tells others of its end. A try right after the
-   * release would reach Redis in the same packet, and a process that comes now and then would never
+   * The lock was ours for `held` ms, and no message announces its release to others. A try right
+   * after the release would reach Redis in the same packet, and a process that polls would never
    * find the lock free.
    */
   backOffAfterRelease(held: number): void {
@@ -515,13 +515,13 @@ export class Acquisition implements Expecting {
     else this.start();
   }
 
-  /** Tries again after so many ms, because no message will come. */
+  /** Tries again after `delay` ms, because no message will come. */
   #pause(delay: number): void {
     this.#park("message");
     this.#sleep(Math.min(delay, this.line.lastTry - clocks.mono.now()));
   }
 
-  /** A message of a kind without queue: it may be free. `word`: what it says. */
+  /** A message of a kind without a queue: the lock may be free. `word`: the message's text. */
   woken(word = ""): void {
     const isHeeded = this.#wakes?.heard(word) ?? true;
     if (this.state !== "parked" || this.hold) return;
@@ -529,14 +529,13 @@ export class Acquisition implements Expecting {
     else this.lookBefore(this.#wakes?.restsUntil ?? 0);
   }
 
-  // ---- looking again
+  // ---- re-checks
 
-  /** A message may have been missed, or the connection is back: no need to sleep on. */
+  /** A message may have been missed, or the connection is back: sleeping longer has no purpose. */
   lookAgain(): void {
     const { state, hold } = this;
     const { first } = this.line;
-    // RACE: what was published meanwhile may be about the command that is under way. Its answer is
-    // not the last word.
+    // RACE: a message published meanwhile may be newer than the answer to the command under way.
     if (this.#command) this.#command.isHeard = false;
     if (state === "asking") this.#wakes?.heard("");
     else if (state !== "parked") return;
@@ -550,36 +549,35 @@ export class Acquisition implements Expecting {
   }
 
   /**
-   * RACE: a caller waits for an answer that Redis has not given yet, and its own place in the queue
-   * says nothing of a holder that is gone: Redis is asked now, by whatever comes next, unless it is
-   * being asked already.
+   * RACE: a caller waits for an answer that Redis has not given yet. The place in the queue says
+   * nothing about a holder that is gone. So ask Redis now, unless a command is already under way.
    */
   answerSoon(): void {
     const { state, hold } = this;
     const { first } = this.line;
     if (state === "idle" || (state === "parked" && !hold)) this.start();
-    // Whichever place of this client it is: it keeps all entries, and the first one goes on looking
-    // when it would have.
+    // Any place of this client will do: its command keeps all entries, and the first place keeps
+    // its re-check time.
     else if (state === "parked" && hold && first && !this.#command) {
       this.#lock.context.timers.clear(this);
       this.#ask(hold, "again", first, this.#seen, null);
     }
   }
 
-  /** A look was answered: another client holds the lock. */
+  /** A re-check was answered: another client holds the lock. */
   #lookedHeld(command: Command, { position, ttl }: AttemptAnswer & { is: "held" }): void {
     this.#position = position;
     this.#sleepFor(command, ttl);
     this.line.tellBusy(command.sent.mono);
-    // RACE: a caller that would not wait has come since this look was sent: what it says may have
-    // been true only before.
+    // RACE: a caller that does not wait may have come after this re-check was sent: its answer may
+    // describe a time before that.
     if (this.line.unanswered > 0) this.answerSoon();
     else this.deserted();
   }
 
   /**
-   * Redis did not answer a look. Those that wait for an answer are told so, the others look again
-   * after a pause.
+   * Redis did not answer a re-check. Callers that wait for an answer get the error; the others
+   * re-check after a pause.
    */
   #lookFailed(error: unknown): void {
     const { health, name, kind } = this.#lock;
@@ -588,20 +586,20 @@ export class Acquisition implements Expecting {
     this.deserted();
   }
 
-  /** A look was answered "owner". `already`: it was that before. */
+  /** A re-check was answered "owner". `already`: the hold owned the lock before. */
   #lookedOwned(already: boolean): void {
-    // Ours, and no message was read; "owner by this look" needed none.
+    // Ours, but no message was read. An "owner" that this re-check itself caused needed no message.
     if (already) this.#lock.channel.selfTest();
-    // This look kept no other entries. Where no grant is heard every look ends so: the next hold
-    // looks at once.
+    // This re-check kept no other entries. If grants are not received, every re-check ends like
+    // this: so the next hold re-checks at once.
     this.lookBefore(0);
   }
 
   /**
-   * Another caller is first, of a semaphore. RACE: its place asks for what the former one wanted,
-   * and never changes. With more than the present one wants it could be waited for without end;
-   * with less it would be given up when it comes. So a new place is taken, after all others: once
-   * for each caller at the most, because the first one stays first until it has what it wants, or
+   * For a semaphore: another caller is first. RACE: its place asks for the former caller's permits,
+   * and never changes. If those are more than the present caller wants, the place could wait
+   * forever; if fewer, the permits would be given up when they come. So take a new place, after all
+   * others: at most once per caller, because the first one stays first until it has its permits, or
    * leaves.
    */
   reconsider(): void {
@@ -616,25 +614,28 @@ export class Acquisition implements Expecting {
   // ---- its timer
 
   /**
-   * A hold whose messages are not heard looks as if it were the first in the queue: its grant must
-   * be found within the window.
+   * A hold that receives no messages re-checks as if it were first in the queue: its grant must be
+   * found within the window.
    */
   #sleepFor({ mode, isHeard }: Command, ttl: number): void {
     const { channel } = this.#lock;
     const position = this.#position === null || channel.isHeard ? this.#position : 0;
     this.#sleep(sleep(ttl, position, mode === "again"));
-    // RACE: a grant that was published before the acknowledgement was heard by nobody.
+    // RACE: a grant published before the acknowledgement of the subscription reached no process.
     if (!isHeard && channel.isHeard) this.lookAgain();
   }
 
-  /** Looks again at this time at the latest. */
+  /** Re-checks at this time at the latest. */
   lookBefore(at: number): void {
     this.#latest = Math.min(this.#latest, at);
     if (this.state === "parked" && !this.#command && !(this.index >= 0 && this.at <= at))
       this.#sleep(LEASE_TIME);
   }
 
-  /** For so many ms, or until the latest time that was told. Of several places only the first looks. */
+  /**
+   * Sleeps for `delay` ms, or until the latest time that was set. Among several places only the
+   * first re-checks.
+   */
   #sleep(delay: number): void {
     if (this.hold && this.#lock.places?.isFirst(this) === false) return;
     this.#sleepUntil(Math.min(clocks.mono.now() + delay, this.#latest));
@@ -645,11 +646,11 @@ export class Acquisition implements Expecting {
     this.#lock.context.timers.set(this, at);
   }
 
-  /** Its time to look has come. */
+  /** Time to re-check. */
   ring(): void {
     const { health, context } = this.#lock;
-    // While the connection is away, more commands would only pile up in it. It is looked again when
-    // it comes back.
+    // While the connection is away, more commands would only pile up in it. When it is back, every
+    // place re-checks.
     if (context.commands.isAway) {
       health.failed(context.commands.trouble());
       this.#sleepUntil(clocks.mono.now() + backOff(health.failures));
@@ -674,11 +675,11 @@ export class Acquisition implements Expecting {
       this.reconsider();
       return;
     }
-    // A caller that comes while the last try is still under way is no old waiter.
+    // A caller that comes while the last try is still under way has not waited before.
     this.#tries = 0;
     if (this.state !== "parked") return;
     const { hold } = this;
-    // An entry may stand for all of its time, and be granted at its end.
+    // The entry may stay until it expires, and be granted at its end.
     hold?.asks(LEASE_TIME);
     if (hold) this.#lock.context.leave(this.#lock.kind, hold);
     this.stop();
@@ -699,7 +700,7 @@ export class Acquisition implements Expecting {
     if (hold) this.#lock.places?.add(this);
   }
 
-  /** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
+  /** @throws Error for a move that is not in the table: a bug that must not go unnoticed. */
   #to(state: State, hold: Hold | null = null): void {
     if (!MOVES[this.state].includes(state))
       throw new Error(`an acquisition of a lock: illegal move from ${this.state} to ${state}`);
@@ -707,8 +708,8 @@ export class Acquisition implements Expecting {
     const wasParked = this.state === "parked";
     const wasQueued = wasParked && this.hold !== null;
     if (wasParked && this.#reason === "subscription") this.#lock.subscribing--;
-    // RACE: granted while its look is under way, which then keeps no entries, because its own has
-    // gone.
+    // RACE: it was granted while its re-check was under way. That re-check finds no own entry, and
+    // so keeps none of the others: the next place re-checks at once.
     const dueAt = wasQueued && this.#command ? 0 : this.index >= 0 ? this.at : this.#latest;
     if (this.index >= 0) this.#lock.context.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
@@ -719,35 +720,35 @@ export class Acquisition implements Expecting {
   }
 }
 
-/** What an acquisition needs of its lock, and tells it. */
+/** What an acquisition needs of its lock, and reports to it. */
 export interface AcquisitionHome {
   readonly kind: LockKind;
   readonly name: string;
   readonly context: Context;
   readonly health: RedisHealth;
   readonly channel: LockChannel;
-  /** Has each caller a place of its own in the queue of Redis? */
+  /** Does each caller have its own place in Redis's queue? */
   readonly isSolitary: boolean;
-  /** The places of this client at the lock, of whatever kind; null: there is one at the most. */
+  /** This client's places at the lock, of any kind; null: there is at most one. */
   readonly places: RecheckGroup | null;
   /** Is the lock unlikely to be free, because other callers of this client have places there? */
   readonly isCrowded: boolean;
   /** How many tries of callers that will queue are under way; `firstTried`: one was answered. */
   firstTries: number;
   firstTried(): void;
-  /** How many callers are about to queue, as soon as the channel is heard. */
+  /** How many callers will queue as soon as the subscription is acknowledged. */
   subscribing: number;
-  /** What the lock's value is to say of this process. */
+  /** What the lock's value should say about this process. */
   readonly flag: AttemptOptions["flag"];
-  /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
+  /** May a hold for this caller stay with this process? Then it is acquired only for the window. */
   mayLinger(head: Waiter): boolean;
-  /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
+  /** Where readers share: may this caller join their hold? Then nothing new is requested. */
   joins(one: Acquisition, first: Waiter): boolean;
   /** A caller waits in Redis. */
   waits(head: Waiter): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
   won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
-  /** A caller's time is up: of its wait, or of its first command. */
+  /** A caller's time is over: for its wait, or for its first command. */
   late(one: Acquisition, waiter: Waiter): void;
   /** No caller is left. */
   left(one: Acquisition): void;
@@ -756,7 +757,7 @@ export interface AcquisitionHome {
 type State = "idle" | "asking" | "parked" | "owned";
 
 /**
- * What a parked acquisition waits for, besides its timer. `release`: the message of its own
+ * What a parked acquisition waits for, in addition to its timer. `release`: the message of its own
  * process's release.
  */
 type Reason = "grant" | "message" | "release" | "subscription" | "retry";

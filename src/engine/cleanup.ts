@@ -5,18 +5,18 @@ import type { Leavable, Withdrawer } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
 
 /**
- * Takes back holds whose state in Redis is unknown: their command was rejected, timed out, or its
- * caller has gone; or a grant came for a hold with which no caller waits any more. Protects the
- * next waiters from a lock that nobody has (R3). A hold is left again and again, until Redis has
- * answered, until it cannot exist any more, or until the connection is closed for good. Nothing
- * waits for this but `close()`.
+ * Withdraws holds whose state in Redis is unknown: their command was rejected or timed out, their
+ * caller has left, or a grant came for a hold that no caller waits for any more. Protects the next
+ * waiters from a lock that no caller has (R3). A hold is withdrawn repeatedly, until Redis has
+ * answered, until it cannot exist any more, or until the connection is closed for good. Only
+ * `close()` waits for this.
  */
 export class Cleanup {
   readonly #commands: Transport;
   readonly #timers: Timers;
   readonly #pending = new Set<Pending>();
   /**
-   * How many releases are under way, whose answers `close()` must see: its caller may end the
+   * How many releases are under way. `close()` must see their answers: its caller may end the
    * connection right after.
    */
   releases = 0;
@@ -29,7 +29,7 @@ export class Cleanup {
   }
 
   /**
-   * `lease`: ms that the hold may live after its command is executed, which may be a reply timeout
+   * `lease`: ms that the hold may live after its command runs, which may be up to a reply timeout
    * from now.
    */
   add(kind: Withdrawer, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
@@ -56,10 +56,9 @@ export class Cleanup {
   }
 
   /**
-   * What failed is tried once more now, and nothing is tried again. Resolves when Redis has
-   * answered about all that it may have. A hold whose command was never sent, for want of a
-   * connection, is waited for by nobody: its withdrawal stands behind that command in ioredis's
-   * queue.
+   * Retries every failed withdrawal once now, and not again. Resolves when Redis has answered about
+   * every hold that it may have. It does not wait for a hold whose command was never sent for want
+   * of a connection: in ioredis's queue its withdrawal comes after that command.
    */
   end(): Promise<void> {
     this.isEnding = true;
@@ -88,8 +87,8 @@ export class Cleanup {
 }
 
 interface Pending {
-  /** Redis may have heard of it since then, on the monotonic clock. */
+  /** Redis may know of it since this time, on the monotonic clock. */
   readonly since: number;
-  /** Rings when it is tried again; null while a try is under way. */
+  /** Rings at the next try; null while a try is under way. */
   retry: CallTimer | null;
 }

@@ -10,11 +10,11 @@ import type { SharedLease } from "./lease/shared-lease.ts";
 import type { SelfWait } from "./self-wait.ts";
 
 /**
- * Ends a client. Protects other clients from leases that it would leave behind, and the caller of
+ * Ends a client. Protects other clients from leases that would stay after it, and the caller of
  * `close()` from waiting for a Redis that does not answer. Holders get `grace` ms, then their
- * leases are taken; what Redis has not answered about is waited for, as long as a first command may
- * take. `emptied`: every local lock, and what has none, has ended, with its holder's unlock or with
- * the answer to the command that is on its way.
+ * leases are taken. Answers from Redis are awaited for as long as a first command may take.
+ * `emptied`: every local lock, and every other hold, has ended, by its holder's unlock or by the
+ * answer to the command under way.
  */
 export async function closeManager(
   { commands, watchdog, events, inbox, timers, selfWait }: Context & { readonly selfWait: SelfWait },
@@ -26,12 +26,12 @@ export async function closeManager(
   const answerBy = clocks.mono.now() + patience;
   await atMost(emptied, watchdog.leases.size > 0 ? grace : patience);
   const left = [...watchdog.leases];
-  // Of these the caller is told. With no grace that was what the caller wanted.
+  // These are reported. With no grace, the caller has requested it.
   if (left.length > 0 && grace > 0) events.report(leftBehind(left));
   for (const lease of left) lease.lose("closed");
-  // One time for all answers: a Redis that did not answer while holders were waited for will not
-  // answer now. What is taken only now gets the time of a first command; it is written all the
-  // same.
+  // One time limit for all answers: a Redis that did not answer during the grace will not answer
+  // now. Leases taken only now get the time of a first command; their commands are written in any
+  // case.
   const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
   await atMost(cleanup.end(), Math.max(least, answerBy - clocks.mono.now()));
   inbox.subscriptions.close();
@@ -60,5 +60,5 @@ function leftBehind(leases: readonly SharedLease[]): LockError {
   return new LockError("LOCK_LEFT_BEHIND", name, text);
 }
 
-/** What needs no name of its kind in a list of locks. */
+/** A lock of this kind is listed without its kind's name. */
 const LOCK = "Lock";

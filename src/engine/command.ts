@@ -7,10 +7,9 @@ import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * A command of an acquisition that is under way: what it asks, and what was true when it was sent.
- * Protects waiters from an answer that is older than it looks: "held" is not the last word when a
- * message, or the acknowledgement of the subscription, has come between its sending and its
- * reading.
+ * A command of an acquisition that is under way: its request, and what was true when it was sent.
+ * Protects waiters from outdated answers: "held" is not the last word when a message, or the
+ * acknowledgement of the subscription, came between sending the command and reading its answer.
  */
 export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAnswer> {
   readonly hold: Hold;
@@ -25,9 +24,12 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly flag: AttemptOptions["flag"];
   readonly run: Run | null;
   nonce: string | null = null;
-  /** Is every message about the lock heard since it was sent? */
+  /** Has every message about the lock been received since it was sent? */
   isHeard: boolean;
-  /** How many messages had come that count for its answer, and had one of them led to it? */
+  /**
+   * How many messages that count for its answer had come when it was sent, and whether one of them
+   * caused it.
+   */
   wakes = UNHEARD;
   isWoken = false;
   /** Is it a try for a caller that will queue? */
@@ -52,13 +54,13 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     if (head.batchedTry) head.batchedTry.hold = hold;
     this.isFirst = mode === "try" && seen !== null;
     this.isHeard = seen?.isHeard ?? false;
-    // A hold that is queued is told where messages will be heard; one that looks again, where they
-    // are.
+    // Queueing tells Redis which channel receives the hold's messages. A re-check names it only if
+    // the channel is subscribed to.
     const isNamed = isQueued && mode !== "try" && (this.isHeard || mode !== "again");
     this.channel = isNamed ? seen : null;
     hold.asks(this.lease, this.sent.mono);
-    // A hold can be asked for by one caller after the other. Its tokens are reserved by the command
-    // that wins it, and nobody knows which that was: what all of them reserve there is for certain.
+    // Several callers in turn can ask for one hold. The command that wins it reserves its tokens,
+    // and it is unknown which command won: only what all of them reserve is certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
   }
@@ -72,7 +74,7 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   }
 }
 
-/** A hold that is yielded, and how to tell what became of it; null: it ended as it should. */
+/** A hold that is yielded, and the functions that report how it ended; null: as it should. */
 export interface Yielded {
   readonly hold: Hold;
   tell(answer: ReleaseAnswer | null): void;
@@ -85,28 +87,28 @@ interface Asking {
   failed(command: Command, error: unknown): void;
 }
 
-/** What a command is to ask. */
+/** The request of a command. */
 interface CommandOptions {
   readonly hold: Hold;
   readonly mode: AttemptOptions["mode"];
   readonly head: Waiter;
-  /** What the lock's value is to say of this process. */
+  /** What the lock's value should say about this process. */
   readonly flag: AttemptOptions["flag"];
-  /** The lease in ms, of a hold that may stay with this process. */
+  /** The lease in ms of a hold that may stay with this process. */
   readonly window: number;
-  /** Where its callers hear of the lock. Null: no caller would wait. */
+  /** Where its callers receive the lock's messages. Null: no caller would wait. */
   readonly seen: Seen | null;
   /** Does Redis keep a queue, and grant by message? */
   readonly isQueued: boolean;
-  /** In the queue, of a hold that looks again. */
+  /** Of a hold that re-checks: its position in the queue. */
   readonly position: number | null;
-  /** Of a semaphore: what is asked for. */
+  /** For a semaphore: the permits requested. */
   readonly run: Run | null;
   readonly yielded: Yielded | null;
 }
 
 /**
- * As if no message had been heard. RACE: an answer from before the acknowledgement is not the last
- * one, whenever it is read.
+ * As if no message had been received. RACE: an answer from before the acknowledgement is not the
+ * last one, whenever it is read.
  */
 const UNHEARD = -1;

@@ -6,15 +6,15 @@ import type { Expecting, GrantInbox } from "./grant-inbox.ts";
 import type { IdleTenures } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
-import type { LingerPolicy } from "./linger-policy.ts";
+import type { LingerLearner } from "./linger-learner.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Waiter } from "./waiter.ts";
-import type { WantedLeases } from "./wanted.ts";
+import type { WantedSignals } from "./wanted-signals.ts";
 
 /**
- * What the local locks of a client share. `LockManager` has it; it stands here, because imports go
- * one way: a local lock must not know the manager.
+ * What the local locks of a client share. `LockManager` implements it. It is declared here because
+ * imports go one way: a local lock must not know the manager.
  */
 export interface Context {
   readonly commands: Transport;
@@ -24,36 +24,45 @@ export interface Context {
   readonly timers: Timers;
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
-  /** Which unlocked locks this client keeps. */
-  readonly linger: LingerPolicy;
+  /** The unlocked locks that this client keeps. */
+  readonly linger: LingerLearner;
   readonly idle: IdleTenures;
-  /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
+  /**
+   * Asks the holders of locks. A nonce identifies each question; `noReplyNonce`: no answer is
+   * wanted.
+   */
   readonly holderQueries: {
     nonce(): string;
     readonly noReplyNonce: string;
     askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
   };
-  /** Whose holders want to know when somebody waits. */
-  readonly wanted: WantedLeases;
+  /** Leases whose holders want to know when another caller waits. */
+  readonly wanted: WantedSignals;
   /** The grant window in ms. */
   readonly window: number;
-  /** What has callers whose first command is unanswered. */
+  /** Objects with callers whose first command is unanswered. */
   readonly asking: Set<{ sweep(at: number): void }>;
   /** How many callers of this client wait for a lock, or for a first answer. They keep the process alive. */
   waiting: number;
-  /** Will callers without an answer, and none at all, be looked for soon?. */
+  /** Is a sweep for unanswered callers scheduled? */
   readonly isSweeping: boolean;
   sweepSoon(): void;
-  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
+  /**
+   * A new hold, which no command has named before (R1), and whose messages are expected from now
+   * on.
+   */
   newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
-  /** The hold is over, and whatever it is in Redis must go. */
+  /** The hold is over; anything left of it in Redis must go. */
   leave(kind: Withdrawer, hold: Hold): void;
   /**
-   * One more channel is heard, or must be done without: all local locks begin in the order in which
-   * they came.
+   * One more channel is subscribed to, or is unavailable: all local locks start in the order in
+   * which they came.
    */
   subscribed(): void;
-  /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
+  /**
+   * This client's callers at a lock, by this kind. `isWanted`: create the local lock if there is
+   * none.
+   */
   localLockOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
   /** No caller is left in this local lock. */
   left(queue: { readonly kind: LockKind; readonly name: string }): void;

@@ -7,6 +7,7 @@ import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
+import { isTurnSpent } from "./event-loop-turn.ts";
 import { newKeeping, type UsedTenure } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE, unconfirmed } from "./lease/release-outcome.ts";
@@ -14,27 +15,29 @@ import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { isStillNext, next } from "./policies/exclusive.ts";
 import { type Applicant, ttlFor } from "./policies/fits.ts";
-import { shrinkAgain } from "./release.ts";
+import { shrinkAgain } from "./release-command.ts";
 import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
-import { isTurnSpent } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * A lock that one caller has at a time. It goes on from caller to caller of this process, where its
- * kind allows that, and may stay here for a while with nobody inside. Protects the other processes
- * from a hold that stays here too long: whatever may go wrong, it ends within the window.
+ * A lock that one caller has at a time. Local hand-offs pass it between callers of this process, if
+ * its kind allows that, and it may stay here idle for a while. Protects the other processes from a
+ * hold that stays here too long: whatever goes wrong, it ends within the window.
  */
 export class ExclusiveTenure extends Tenure implements UsedTenure {
-  /** Every later holder has a token above this one, a server's time in µs. 0: nobody has said so. */
+  /**
+   * Every later holder has a token above this one, a server's time in µs. 0: Redis has not said so
+   * yet.
+   */
   tokensUntil = 0;
   /** When its last renewal was sent, on the monotonic clock. */
   sentAt: number;
-  /** Has a caller come since then, without asking? */
+  /** Has a caller come in since then without a round trip? */
   isUsed = false;
-  /** Of a writer: its readers, in its time. */
+  /** For a writer: the readers inside its lease. */
   readers: SharedTenure | null = null;
-  /** The last one when it was asked for that. */
+  /** The last token when that renewal was sent. */
   #sentToken: number;
   readonly #one: Acquisition;
 
@@ -69,8 +72,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       line.tellBusy();
       if (line.first) this.lock.channel.listen();
     }
-    // RACE: last: a listener may take so long that the lease is over, and call: then the lock is
-    // being asked for, and it would be wrong to say that somebody has it.
+    // RACE: last, because a listener may take so long that the lease is over, or make a call: then
+    // the lock is being asked for already, and "held" would be wrong.
     if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
   }
 
@@ -82,7 +85,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.context.idle.used(this);
     this.#countPass(caller.call, comer.terms);
     const lease = this.enter(comer.terms, caller);
-    // RACE: first: a listener may call, and the lock is busy by now.
+    // RACE: first, because a listener may make a call, and the lock is busy by now.
     this.lock.look();
     if (this.context.events.isUsed) this.tellAcquired(lease, mono, true, true);
     return lease;
@@ -93,8 +96,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   /**
-   * To the first caller in line: now, after a turn of the event loop, or after a renewal. False: it
-   * must go to Redis.
+   * Hands the lock to the first caller in line: now, after a turn of the event loop, or after a
+   * renewal. False: it must go to Redis.
    */
   #pass(): boolean {
     const waiter = this.#one.line.first;
@@ -106,12 +109,14 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.reopen(how === "ask");
     if (how === "ask") {
       this.asks(mono);
-      // Of a caller that has just come it is the first command, and has the time of one.
+      // For a caller that has just come this is its first command, with a first command's time
+      // limit.
       const within = waiter.unanswered ? Math.min(window / 3, Math.max(1, waiter.at - mono)) : window / 3;
       void this.claim(this.#one, waiter, this.ttlFor(waiter.terms), true, within);
       return true;
     }
-    // Others wait: it ends after a few more callers, before what is known of it is too old.
+    // Other callers wait: this turn ends after a few more callers, before the hold's confirmation
+    // is too old.
     const isEndless = this.kind.hasStays && this.hold.wantedAt === null;
     if (isEndless && isTurnSpent(mono)) idle.resumeLater(this);
     else {
@@ -142,16 +147,16 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     }
   }
 
-  /** Nobody is inside: the event loop has turned, or something else has changed. */
+  /** No caller is inside: the event loop has turned, or another condition has changed. */
   resume(): void {
     if (this.isOver || this.users.size > 0 || this.claiming) return;
     if (this.hold.isRevoked) this.#lostAlone("revoked");
-    // RACE: the process ends: the next caller here would have it, and would never know.
+    // RACE: the process is ending: the next caller here would get the lock and never know.
     else if (isEnding) this.#release(this.nobody(), 0).catch(() => {});
     else if (!this.#pass()) this.#endAlone();
   }
 
-  /** A reader in the time of this writer, whose lease this is. */
+  /** A reader inside the lease of this writer. */
   readInside(writer: SharedLease, terms: Terms): SharedLease {
     if (this.readers?.writer !== writer)
       this.readers = new SharedTenure(this.lock.readers, this.hold, { writer });
@@ -163,12 +168,12 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   vacated(lease: SharedLease): Promise<void> {
     const { readers } = this;
     if (readers && readers.users.size > 0) return this.#shrink(lease, readers);
-    // Nothing of it is left for the lock of the readers, which may have been made for it.
+    // Remove the readers' local lock too, which may have been made for this.
     readers?.forget();
     this.readers = null;
     const held = this.leaves(lease);
     if (this.context.events.isUsed) this.tellReleased(lease, held);
-    // RACE: the process ends: the next caller here would have it, and would never know.
+    // RACE: the process is ending: the next caller here would get the lock and never know.
     if (lease.isConfirmed || isEnding) return this.#release(lease, held);
     if (this.#one.line.first) {
       if (!this.#pass()) return this.#end(lease, held);
@@ -177,7 +182,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     return DONE;
   }
 
-  /** Nobody waits here for it. False: it must go to Redis. */
+  /** No caller waits here. False: the lock must go to Redis. */
   #keep({ terms, kind, call }: SharedLease): boolean {
     const { hold } = this;
     const { linger, idle } = this.context;
@@ -186,14 +191,15 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     if (!this.mayStay(mono)) return false;
     this.call = call;
     this.terms = terms;
-    // Whose answer takes a lock says that its process is told of recalls.
+    // An answer that takes a lock also says whether the process is notified of recalls.
     const isGranted = hold.flag < 2;
     const saved = this.keeping?.saved ?? 0;
     if (hold.wantedAt === null && linger.keeps(hold.name, mono, saved, isGranted)) {
-      // It is told first, where it was granted: nobody could ask for it. RACE: one that queued after
-      // a caller that would not wait has told nobody so: Redis is asked whether somebody waits,
-      // unless it has said so of a later moment. A body of any length may come in between: where its
-      // lease is its own, nothing is renewed.
+      // If it was granted by message, Redis must first be asked to notify this process: until then
+      // no other process could recall it. RACE: a process that queued after a caller that does not
+      // wait has notified no holder. So ask Redis whether another caller waits, unless it has
+      // reported that later. A body of any length may come in between: under its own lease nothing
+      // is renewed.
       const mustTell = isGranted || hold.seen.mono < this.triedAt;
       this.becomeIdle(mono, mono + terms.linger);
       if (mustTell && !this.isUsed) idle.tell(this);
@@ -207,7 +213,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     return true;
   }
 
-  /** May it wait for a caller that takes it right again? As long as a caller that waits might have it. */
+  /**
+   * May it wait for a caller that takes it right again? Only while a waiting caller could still get
+   * it.
+   */
   #mayLeaveLater(mono: number): boolean {
     const comer = { terms: this.terms, passes: this.kind.localHandoffs };
     const { linger } = this.context;
@@ -216,12 +225,12 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     );
   }
 
-  /** Nobody is inside, and nobody waits for what becomes of the hold. */
+  /** No caller is inside, and none waits for the answer to the release. */
   #endAlone(): void {
     this.#end(this.nobody(), 0).catch(() => {});
   }
 
-  /** In favour of other processes. `held`: for how many ms. */
+  /** Gives the lock to other processes. `held`: ms that it was held. */
   #end(by: Departure, held: number): Promise<void> {
     const { line } = this.#one;
     const waiter = line.waiting > 0 && this.kind.yield && this.lock.channel.isHeard ? line.first : null;
@@ -233,10 +242,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { by: wake } = this.kind.wake;
     const released = this.release(by, held, one);
     if (!one.line.first) one.stop();
-    // RACE: a command that asked for it now would take it for a process that has ended.
+    // RACE: a command sent now would take the lock for a process that has ended.
     else if (isEnding) one.retry();
-    // With messages, our own one wakes us together with everybody else. A queue is joined after the
-    // release.
+    // With messages, the message of our own release wakes us together with the others. The queue is
+    // joined after the release.
     else if (wake === "time") one.backOffAfterRelease(clocks.mono.now() - this.hold.ownedAt);
     else if (wake === "message" && this.lock.channel.isHeard) one.parkForRelease();
     else one.start();
@@ -260,8 +269,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   }
 
   /**
-   * A writer leaves, and readers in its time stay: the hold becomes theirs. Not before the last
-   * writer of the scope has left: those that borrow its lock write too.
+   * A writer leaves while readers inside its lease stay: the hold becomes theirs. Only when the
+   * last writer of the scope has left: calls that borrow its lock write too.
    */
   #shrink(lease: SharedLease, readers: SharedTenure): Promise<void> {
     const { hold, context, kind } = this;
@@ -280,7 +289,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const shrunk = new Promise<void>((resolve) => {
       kind.shrink?.(hold, 1, {
         answered: (answer) => {
-          // RACE: first: a listener that is told of the loss may call, and would come into a hold
+          // RACE: first, because a listener of the loss may make a call, and would enter a hold
           // that is gone.
           if (answer.is !== "released") readers.lose("gone");
           const loss = readers.lossOf(lease, held, answer, false);
@@ -303,7 +312,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { keeping, hold } = this;
     if (!keeping) return;
     const isLapsed = wasIdle && clocks.mono.now() >= keeping.until;
-    // Where messages may have been missed nobody has said that it wants the lock.
+    // If messages may have been missed, no process has reported that it wants the lock.
     const wanted = keeping.since > 0 ? "recalled" : "wanted";
     this.learn(hold.recalledAt !== null ? wanted : isLapsed ? "lapsed" : "given up");
   }
@@ -315,18 +324,18 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   // ---- renewals
 
-  /** A renewal is sent. Its answer is about the caller that is inside by now. */
+  /** A renewal is sent. Its answer is about the caller that is inside now. */
   asks(at: number): void {
     this.sentAt = at;
     this.#sentToken = this.hold.token + this.hold.passes;
   }
 
   override renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
-    // A hold that has ended since is on its way out of Redis.
+    // A hold that has ended since is being removed from Redis.
     if (this.isOver) return;
     if (answer.is === "renewed") {
       this.applyRenewal(sent, answer, flag);
-      // Nobody is inside, and somebody waits.
+      // No caller is inside, and another process waits.
       if (this.state === "idle" && this.hold.wantedAt !== null) this.#endAlone();
       this.context.wanted.recalled(this.hold);
     } else this.lose(answer.is);
@@ -336,7 +345,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     if (!super.applyRenewal(sent, answer, flag)) return false;
     if (answer.at > this.tokensUntil) this.tokensUntil = answer.at;
     if (sent.mono >= this.sentAt) this.firstToken = this.#sentToken;
-    // It says that the lock is ours, and not whether anybody waits.
+    // The answer says that the lock is ours, but not whether another caller waits.
     if (this.kind.hasStays && answer.waits === null) this.hold.want(clocks.mono.now());
     return true;
   }
@@ -344,8 +353,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   // ---- it is lost
 
   /**
-   * RACE: another caller is inside by now. The answer is about the hold, so it is that one which has
-   * lost it. Where a caller waits for a renewal of its own, that one says the same.
+   * RACE: another caller may be inside by now. The answer is about the hold, so that caller has
+   * lost it. If a caller waits for its own renewal, the answer to that says the same.
    */
   override lose(reason: LossReason, by: string | null = null): void {
     if (this.users.size > 0) super.lose(reason, by);
@@ -365,7 +374,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     if (readers?.writer === lease) readers.lose(error.reason, error.by);
   }
 
-  /** Nobody is inside: callers that were may have lost it before they left. */
+  /** No caller is inside: the lock may have been lost before earlier callers left. */
   #lostAlone(reason: LossReason): void {
     const nobody = this.nobody();
     this.leave(nobody);
@@ -379,7 +388,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { hold, kind, context, state } = this;
     const isIdle = state === "idle";
     if (nonce !== null && (isQuestion || !isIdle)) {
-      // A caller that does not wait wants to know, and no more: it would end it each time.
+      // A caller that does not wait only asks. Otherwise each of its questions would end the hold.
       kind.answer?.(hold.name, nonce, isIdle ? "idle" : "busy");
       if (!isQuestion) this.triedAt = clocks.mono.now();
       return;
@@ -389,7 +398,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     if (!isIdle) return;
     context.idle.recalled(hold.name);
     sendAtTurnEnd(() => this.#endAlone());
-    // Last: a listener may call, and would find a lock that is kept, and wanted.
+    // Last: a listener may make a call, and would find a lock that is cached and wanted.
     this.tellRecalled();
   }
 }

@@ -4,24 +4,24 @@ import type { Subscriptions } from "../redis/transport.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 
 /**
- * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings
- * each message to the acquisition or lease whose hold the message names.
+ * Receives this client's grants: on its own channel; in Cluster, on one channel for each slot in
+ * use. Routes each message to the acquisition or lease of the hold that it names.
  *
- * Every client that may PUBLISH can write a message, and the name of a channel is no secret; the id
- * of a hold is. So a message counts only for a hold that this client made, and no other one makes
- * the client send anything (R3).
+ * Every client that may PUBLISH can write a message, and a channel's name is no secret; a hold's id
+ * is. So a message counts only for a hold that this client made. Any other message makes the client
+ * send nothing (R3).
  */
 export class GrantInbox {
   readonly subscriptions: Subscriptions;
   /** The client's own channel for a lock. */
   readonly channelOf: (name: string) => string;
   readonly #owner: InboxOwner;
-  /** What is told of a hold's messages, by its id. */
+  /** Receives a hold's messages, by the hold's id. */
   readonly expected = new Map<string, Expecting>();
-  /** What is told of the answer to a question of this client, by its nonce. */
+  /** Receives the answer to a question of this client, by its nonce. */
   readonly asked = new Map<string, (is: "busy" | "idle") => void>();
   readonly #own = new Set<string>();
-  /** Own channels whose subscription has failed, or has taken too long, and was not refused. */
+  /** Own channels whose subscription failed, or took too long, and was not refused. */
   readonly #unheard = new Set<string>();
 
   constructor(
@@ -50,13 +50,13 @@ export class GrantInbox {
     const { hold } = message;
     const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);
-    // Of a hold that is not ours nothing is said: anybody may have written it.
+    // A recall for a hold that is not ours is ignored: any client may have written it.
     else if (message.is === "recall") expected?.recalled(hold, message.nonce, message.isQuestion);
     else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
       this.#owner.unexpected(hold, message.key, message.ttl);
   };
 
-  // ---- hearing them
+  // ---- subscriptions
 
   /** Grants on this channel are for the client. Resolves when the channel is acknowledged. */
   async ready(channel: string): Promise<void> {
@@ -75,22 +75,22 @@ export class GrantInbox {
   }
 
   /**
-   * Connects and subscribes while the first command of the first call that may wait is under way: a
-   * caller that finds the lock held need not begin with that. Once, because most locks are free,
-   * and in Cluster each slot has a channel.
+   * Connects and subscribes while the first command of the first call that may wait is under way,
+   * so that a caller that finds the lock held saves that time. Only once, because most locks are
+   * free, and in Cluster each slot has a channel.
    */
   prepare(channel: string): void {
     if (this.#own.size === 0) this.ready(channel).catch(() => {});
   }
 
-  /** The same from the next time on that the connection is ready. */
+  /** The same, from the next time that the connection is ready. */
   listen(channel: string): void {
     if (this.#own.has(channel)) return;
     this.#own.add(channel);
     this.subscriptions.listen(channel, this.#read);
   }
 
-  /** Channels are heard again that no caller has asked for. */
+  /** Channels that no caller has requested are subscribed to again. */
   recovered(): void {
     for (const channel of this.#unheard)
       if (this.subscriptions.isReady(channel)) this.#unheard.delete(channel);
@@ -102,33 +102,33 @@ export class GrantInbox {
   }
 
   /**
-   * Is every message for a hold of this client at that lock heard? Asked for each acquisition,
-   * mostly where nothing is subscribed.
+   * Does this client receive every message for its holds at that lock? Called for each acquisition,
+   * usually while nothing is subscribed.
    */
   hears(name: string): boolean {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }
 }
 
-/** What is told of a hold's messages. */
+/** Receives a hold's messages. */
 export interface Expecting {
-  /** False: the hold is not wanted any more, so it must be left (R3). */
+  /** False: the hold is no longer wanted, so it must be left (R3). */
   granted(hold: string, grant: Grant): boolean;
-  /** `by`: the label of the caller that took it away; null: not told. */
+  /** `by`: the label of the caller that force-released it; null: unknown. */
   revoked(hold: string, by: string | null): void;
-  /** Somebody else wants the lock. See the message `recall`. */
+  /** Another process wants the lock. See the message `recall`. */
   recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
 }
 
-/** What an inbox asks of its client. */
+/** What an inbox needs of its client. */
 interface InboxOwner {
   /** Did this client make the hold with this id? */
   isMade(hold: string): boolean;
   /**
-   * A lock was granted to a hold of this client that no caller waits with any more: the lock's key,
+   * A lock was granted to a hold of this client for which no caller waits any more: the lock's key,
    * and the grant's ms.
    */
   unexpected(hold: string, key: string, ttl: number): void;
-  /** A channel is heard from now on, or must be done without. */
+  /** A channel is subscribed to from now on, or is unavailable. */
   settled(): void;
 }

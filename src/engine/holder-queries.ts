@@ -8,21 +8,21 @@ import type { LockKind, Meant } from "./lock-kind.ts";
 import { RecallRequest } from "./recall-request.ts";
 
 /**
- * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not
- * want the lock itself from taking such a holder for one that has a caller inside. Only the holder
- * knows, so it is asked, and a holder that does not answer counts as busy.
+ * Questions to other clients whose cached lock may be idle. Protects callers that do not want the
+ * lock itself from mistaking an idle holder for one in use. Only the holder knows, so it is asked;
+ * a holder that does not answer counts as busy.
  */
 export class HolderQueries {
   readonly #owner: Owner;
   #aside: string | null = null;
-  /** One question for each name: more would be answered the same. */
+  /** One question for each name: more would get the same answer. */
   readonly #recalls = new Map<string, Promise<Recalled>>();
 
   constructor(owner: Owner) {
     this.#owner = owner;
   }
 
-  /** Does anybody hold the lock, and is inside? */
+  /** Does any client hold the lock with a caller inside? */
   async isLocked(kind: LockKind, name: string): Promise<boolean> {
     const seen = await holdersOf(kind, name);
     if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.held > 0;
@@ -31,8 +31,8 @@ export class HolderQueries {
   }
 
   /**
-   * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing
-   * up. "idle": all have said that nobody is. `wait`: ms for their answers. Answers must be heard.
+   * Asks every possibly idle holder whether it is in use; none releases. "idle": all have answered
+   * that they are. `wait`: ms for their answers. The client must be able to receive them.
    */
   async askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
     const { inbox } = this.#owner;
@@ -58,11 +58,11 @@ export class HolderQueries {
   }
 
   /**
-   * Has a holder that keeps the lock unused release it. `wait`: ms for its answer. Calls at the
-   * same time share one question.
+   * Makes a holder that keeps the lock unused release it. `wait`: ms for its answer. Concurrent
+   * calls share one question.
    */
   recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
-    // What readers keep is no writer's: the answer is another one.
+    // A lock cached by readers is not a writer's: the answer differs.
     const key = `${kind.protocol}:${kind.mode ?? ""}:${name}`;
     let recall = this.#recalls.get(key);
     if (!recall) {
@@ -73,8 +73,8 @@ export class HolderQueries {
   }
 
   /**
-   * Was it given up, for a caller that would take it away by force? Where others wait the holder
-   * has been told of them already.
+   * Was it given up for a caller that would otherwise force-release it? If others wait, the holder
+   * has already been notified of them.
    */
   async recallIdle(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
     if (kind.answer === null && kind.mode !== "read") return false;
@@ -86,13 +86,13 @@ export class HolderQueries {
     return (await this.#queue(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, meant)) === "released";
   }
 
-  /** Of questions whose answers nobody waits for. */
+  /** The nonce of questions whose answers are not awaited. */
   get noReplyNonce(): string {
     this.#aside ??= this.nonce();
     return this.#aside;
   }
 
-  /** Of one question of this client. */
+  /** A nonce for one question of this client. */
   nonce(): string {
     return `${this.#owner.clientId}.${newNonce()}`;
   }
@@ -103,15 +103,15 @@ export class HolderQueries {
     const seen = await kind.inspect(name);
     if (kind.mode !== "read" || !seen.kept) return this.#queue(kind, name, seen, left(), left());
     if (!(await this.#isHeard(name, left()))) return "silent";
-    // A place in the queue closes to all readers what they share: none is taken while a client does
-    // not answer.
+    // A place in the queue closes the shared hold to all readers: take none while a client does not
+    // answer.
     const is = await this.askHolders(kind, name, left());
     return is === "idle" ? this.#queue(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
   /**
    * `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only
-   * holder that is asked; null: whichever it is.
+   * holder to ask; null: any holder.
    */
   async #queue(
     kind: LockKind,
@@ -124,13 +124,13 @@ export class HolderQueries {
     if (holder === null) return "free";
     if (!kept) return "busy";
     if (!(await this.#isHeard(name, hearing))) return "silent";
-    // Readers give way to a writer.
+    // Readers release for a writer.
     const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
     const recall = new RecallRequest(by, name, this.#owner, this.nonce(), meant);
     return recall.answer(wait);
   }
 
-  /** Would an answer be heard? */
+  /** Would an answer be received? */
   async #isHeard(name: string, within: number): Promise<boolean> {
     const { inbox, isClosed } = this.#owner;
     const { subscriptions } = inbox;
@@ -147,8 +147,8 @@ interface Owner extends Context {
 }
 
 /**
- * How many holders there are, and whether all of them may have nobody inside. `nonce`: then they
- * are asked that.
+ * How many holders there are, and whether all of them may be idle. `nonce`: they are then asked
+ * with it.
  */
 async function holdersOf(
   kind: LockKind,

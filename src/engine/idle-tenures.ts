@@ -8,29 +8,29 @@ import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { quote } from "../util/quote.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
+import { atTurnEnd } from "./event-loop-turn.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { ttlFor } from "./policies/fits.ts";
-import { atTurnEnd } from "./turn.ts";
 
 /**
- * The tenures of a client into which callers come without asking, and those in which nobody is.
- * Protects the next caller of each from waiting for Redis, because what Redis has said last is
- * hardly ever too old; and other processes from locks that nobody uses here any more.
+ * The client's tenures that callers enter without a round trip, and those that are idle. Renews the
+ * first, so that their next caller need not wait for Redis; ends the second, so that other
+ * processes do not wait for unused locks.
  */
 export class IdleTenures {
-  /** The longest that one is renewed for, in ms. */
+  /** Upper bound of a renewal's TTL, in ms. */
   readonly window: number;
   #isClosed = false;
   readonly #client: Client;
-  /** In which a caller has come without asking since their last renewal was sent. */
+  /** Tenures that a caller has entered without a round trip since their last renewal was sent. */
   #used: UsedTenure[] = [];
   readonly #renewing = new CallTimer(() => this.#renewUsed());
-  /** Those that go on, or end, when the event loop has turned. */
+  /** Tenures that continue, or end, when the event loop has turned. */
   #resting: UsedTenure[] = [];
-  /** Those that have been idle, whether or not they are now; the one that was kept first comes first. */
+  /** Tenures that have been idle, whether or not they are now; the one kept longest comes first. */
   readonly #kept = new Set<KeptTenure>();
   readonly #sweeping = new CallTimer(() => this.#sweep());
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -41,12 +41,12 @@ export class IdleTenures {
     this.window = Math.min(client.window, STAY_WINDOW);
   }
 
-  /** May no further lock stay, because the client or the process ends? */
+  /** Must no more locks stay, because the client or the process ends? */
   get isClosed(): boolean {
     return this.#isClosed || isEnding;
   }
 
-  /** A caller comes into this tenure, and nobody was asked. */
+  /** A caller enters this tenure without a round trip. */
   used(tenure: UsedTenure): void {
     if (tenure.isUsed) return;
     tenure.isUsed = true;
@@ -56,7 +56,7 @@ export class IdleTenures {
 
   // ---- after a turn of the event loop
 
-  /** The next caller comes then. */
+  /** The next caller gets it then. */
   resumeLater(tenure: UsedTenure): void {
     this.#resting.push(tenure);
     atTurnEnd(this.#turned);
@@ -69,7 +69,7 @@ export class IdleTenures {
   }
 
   readonly #turned = (): void => {
-    // Not one that was leaving, and is kept by now.
+    // Skip a tenure that was leaving and is cached by now.
     for (const tenure of this.#resting.splice(0))
       if (!tenure.isOver && tenure.state !== "idle") tenure.resume();
     if (this.#kept.size === 0) lingering.delete(this);
@@ -78,8 +78,8 @@ export class IdleTenures {
   // ---- renewals
 
   /**
-   * Those that are used are renewed before what is known of them is too old. Long bodies need none:
-   * the watchdog renews those.
+   * Renews the used ones before their confirmation is too old. Long bodies need none: the watchdog
+   * renews those.
    */
   #renewUsed(): void {
     const { mono } = now();
@@ -88,7 +88,7 @@ export class IdleTenures {
     this.#used = [];
     for (const tenure of used) {
       if (tenure.isOver) continue;
-      // Half of the time at the most: it is due at the next look.
+      // Renewed less than half the interval ago: it is due at the next round.
       if (mono - tenure.sentAt < STAY_RENEWAL / 2) this.#used.push(tenure);
       else due.push(tenure);
     }
@@ -118,19 +118,19 @@ export class IdleTenures {
         if (answer) tenure.renewed(tenure.hold, sent, answer, digits[i] ?? null);
       }
     } catch {
-      // Does anybody wait? Nobody has said so, and callers here do not go on for long without it. The
-      // hold ends by its deadline.
+      // Whether another process waits is unknown. Callers here do not continue for long without
+      // that. The hold ends by its deadline.
       const at = clocks.mono.now();
       for (const { hold } of tenures) hold.want(at);
       this.#end(tenures.filter(({ state }) => state === "idle"));
     }
   }
 
-  // ---- with nobody inside
+  // ---- idle tenures
 
-  /** Nobody is inside any more. */
+  /** No caller is inside any more. */
   keep(tenure: KeptTenure): void {
-    // Also one that was leaving before, and was never idle.
+    // Includes a tenure that was leaving before, and was never idle.
     if (this.#kept.has(tenure)) return;
     lingering.add(this);
     this.#kept.add(tenure);
@@ -138,12 +138,12 @@ export class IdleTenures {
     if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
   }
 
-  /** Redis does not know yet that this process is to be told of waiters. */
+  /** Redis does not know yet that it must notify this process of waiters. */
   tell(tenure: UsedTenure): void {
     void this.#renew([tenure]);
   }
 
-  /** Those whose time is over; and where no message could tell that somebody waits. */
+  /** Ends tenures whose time is over, and those whose recall message would not be received. */
   #sweep(): void {
     const { inbox, timers } = this.#client;
     const mono = clocks.mono.now();
@@ -153,8 +153,8 @@ export class IdleTenures {
       if (isOver) this.#kept.delete(tenure);
       else if (state !== "idle") continue;
       else if (mono >= (keeping?.until ?? 0) || !inbox.hears(hold.name)) over.push(tenure);
-      // Thousands are mostly not taken again soon: the names of their keys take more than all the
-      // rest of them.
+      // Of thousands of them few are taken again soon, and the names of their keys take more memory
+      // than everything else.
       else hold.record = null;
     }
     this.#end(over);
@@ -163,8 +163,8 @@ export class IdleTenures {
   }
 
   /**
-   * The ones that were not used for the longest time, roughly: one that was used goes to the end of
-   * the line once.
+   * Ends those unused for the longest time, approximately: a used one moves to the end of the line
+   * once.
    */
   #makeRoom(): void {
     const over: KeptTenure[] = [];
@@ -182,14 +182,14 @@ export class IdleTenures {
     this.#end(over);
   }
 
-  /** No further one may linger. */
+  /** No further lock may linger. */
   close(): void {
     this.#isClosed = true;
     this.endAll();
     lingering.delete(this);
   }
 
-  /** All of them: what tells of waiters is lost, or the client ends. */
+  /** Ends all: the subscription that reports waiters is lost, or the client ends. */
   endAll(): void {
     const all = [...new Set([...this.#kept, ...this.#resting])];
     this.#kept.clear();
@@ -216,7 +216,7 @@ export class IdleTenures {
     try {
       answers = (await releaseAll?.(holds, isFirst)) ?? [];
     } catch {
-      // Nobody waits for it; they are left until Redis answers.
+      // No caller waits for it; they are withdrawn until Redis answers.
     }
     for (const [i, tenure] of tenures.entries())
       tenure.leaveAnswered(answers[i] ?? null, commands.epoch !== epoch);
@@ -227,8 +227,8 @@ export class IdleTenures {
   // ----
 
   /**
-   * A kept lock is recalled. Was that read late, because the event loop stood still? Then other
-   * processes wait for it, and nobody here would know. Told once a minute.
+   * A cached lock is recalled. If the message was read late because the event loop was blocked,
+   * other processes wait without any caller here knowing. Warns at most once a minute.
    */
   recalled(name: string): void {
     const mono = clocks.mono.now();
@@ -242,7 +242,10 @@ export class IdleTenures {
     );
   }
 
-  /** This lock could be kept if its channel were heard: subscribed to for the next time, now and then. */
+  /**
+   * This lock could be cached if its channel were subscribed to: subscribes for the next time, now
+   * and then.
+   */
   hear(name: string): void {
     const at = clocks.mono.now();
     if (at - this.#heardAt < HEAR_AGAIN) return;
@@ -252,49 +255,51 @@ export class IdleTenures {
   }
 }
 
-/** How a tenure stays with its process while nobody is inside. */
+/** How a tenure stays with its process while no caller is inside. */
 export interface Keeping {
-  /** Since when nobody is, and until when that may last, on the monotonic clock. 0: never yet. */
+  /** When it became idle, and how long that may last, on the monotonic clock. 0: never yet. */
   since: number;
   until: number;
-  /** `since`, when it was last put at the end of the line of those that are kept. */
+  /** `since`, when it was last put at the end of the line. */
   keptAt: number;
-  /** How often it was taken again; and what that has saved, in pairs of commands. */
+  /** How often it was taken again, and how many pairs of commands that saved. */
   uses: number;
   saved: number;
 }
 
 export const newKeeping = (): Keeping => ({ since: 0, until: 0, keptAt: 0, uses: 0, saved: 0 });
 
-/** A tenure that may stay with nobody inside. */
+/** A tenure that may stay with no caller inside. */
 export interface KeptTenure {
   readonly hold: Hold;
   readonly kind: LockKind;
   readonly state: "inside" | "idle" | "leaving" | "ended";
   readonly isOver: boolean;
   readonly keeping: Keeping | null;
-  /** It ends, and nobody is inside. Its release is sent from outside. */
+  /** It ends while no caller is inside. The code that calls this sends its release. */
   takeLeave(): void;
-  /** That was answered; null: it was not. */
+  /** The release was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void;
 }
 
-/** A tenure into which callers come without asking. */
+/** A tenure that callers enter without a round trip. */
 export interface UsedTenure extends KeptTenure {
-  /** What the caller that was inside last has asked for. */
+  /** What the last caller inside asked for. */
   readonly terms: Terms;
-  /** Has one come so since the last renewal was sent, which was then? */
+  /**
+   * Has a caller entered without a round trip since the last renewal was sent, and when was that?
+   */
   isUsed: boolean;
   readonly sentAt: number;
   /** A renewal is sent. */
   asks(at: number): void;
-  /** It was answered. `told`: what it asked for. */
+  /** It was answered. `flag`: what it asked for. */
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): void;
-  /** The event loop has turned: the next caller may come, or there is none. */
+  /** The event loop has turned: the next caller may enter, or there is none. */
   resume(): void;
 }
 
-/** What they need of their client. */
+/** What idle tenures need of their client. */
 interface Client {
   readonly timers: Timers;
   readonly inbox: GrantInbox;
@@ -306,11 +311,11 @@ interface Client {
 
 const MINUTE = 60_000;
 
-/** Clients of this process that keep locks, or did. */
+/** Clients of this process that cache locks, or did. */
 const lingering = new Set<IdleTenures>();
 
-// The process ends, by `process.exit()` or an error that nobody caught: what is written here still
-// leaves it, and other processes need not wait for the end of locks that nobody uses.
+// The process ends, by `process.exit()` or an uncaught error: commands written here still leave it,
+// so other processes need not wait for unused locks to expire.
 atProcessEnd(() => {
   sendAtTurnEnd(() => {
     for (const idle of lingering) idle.endAll();
@@ -322,7 +327,7 @@ function kindOf([tenure]: readonly KeptTenure[]): LockKind {
   return tenure.kind;
 }
 
-/** Those of one kind, as many as one command takes. */
+/** Groups them by kind, with as many in each as one command takes. */
 function batches<T extends KeptTenure>(tenures: readonly T[]): T[][] {
   const open = new Map<LockKind, T[]>();
   const all: T[][] = [];

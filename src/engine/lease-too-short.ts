@@ -8,14 +8,15 @@ import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * Tries of one caller in a row that brought the lock, but so late that the lease was over. A
- * machine or a network that is slow for a moment does that to any caller. When it goes on, Redis is
- * slower than the lease: more tries would take the lock from the others for nothing, for ever.
+ * Consecutive tries of one caller that got the lock so late that the lease was over. A slow moment
+ * of a machine or network can cause that for any caller. If it repeats, Redis takes longer to
+ * answer than the lease lasts: more tries would take the lock from others for nothing, without
+ * limit.
  */
 export class LeaseTooShort {
   readonly waiter: Waiter;
   readonly #kind: LockKind;
-  /** How many they are. */
+  /** How many tries. */
   tries = 0;
   readonly #since = clocks.mono.now();
   #fastest = Number.POSITIVE_INFINITY;
@@ -25,7 +26,9 @@ export class LeaseTooShort {
     this.#kind = kind;
   }
 
-  /** One more, for which Redis took so many ms to answer. Returns whether it is time to give up. */
+  /**
+   * Counts one more, which Redis took `took` ms to answer. Returns whether it is time to give up.
+   */
   add(took: number): boolean {
     this.tries++;
     this.#fastest = Math.min(this.#fastest, took);
@@ -33,7 +36,7 @@ export class LeaseTooShort {
     return this.tries >= OUTRUN_TRIES || this.#fastest > this.waiter.terms.lease * OUTRUN_SHARE;
   }
 
-  /** For this caller, or another one with a lease of so many ms. */
+  /** For this caller, or another one with a lease of `lease` ms. */
   refusal(name: string, lease = this.waiter.terms.lease): LockUnavailableError {
     return outran(name, lease, this.#fastest, this.#kind);
   }
@@ -64,8 +67,8 @@ interface Outrunning {
 }
 
 /**
- * The lock was given, and the lease of this caller was over when the answer came: tried again after
- * a pause, for a while.
+ * The lock was granted, but the caller's lease was over when the answer came: retries after a
+ * pause, for a while.
  */
 export function tryAgain(
   { health, name, kind }: { readonly health: RedisHealth; readonly name: string; readonly kind: LockKind },
@@ -80,7 +83,7 @@ export function tryAgain(
     one.retry(leaseTooShort.tries);
     return;
   }
-  // Every caller that waits here with such a lease would fare the same. One with a longer lease is
+  // Every waiting caller with such a lease would fail the same way. One with a longer lease is
   // served at once.
   for (const other of [...one.line]) {
     const { lease } = other.terms;

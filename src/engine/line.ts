@@ -3,7 +3,7 @@ import { clocks } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Waiter } from "./waiter.ts";
 
-// The callers of this process that wait, in order, and which of them have no answer yet.
+// The callers of this process that wait, in order, and which of them are still unanswered.
 
 /** What a line needs of its client. */
 export interface LineHome {
@@ -12,7 +12,7 @@ export interface LineHome {
   readonly asking: Set<{ sweep(at: number): void }>;
   /** How many callers of this client wait. They keep the process alive. */
   waiting: number;
-  /** Will callers without an answer, and none at all, be looked for soon? */
+  /** Is a sweep for unanswered callers scheduled? */
   readonly isSweeping: boolean;
   sweepSoon(): void;
   /** How long a command may stay unanswered, in ms. */
@@ -24,24 +24,26 @@ export interface LineHome {
 }
 
 /**
- * The callers of this process that one acquisition serves, first come first: a linked list, because
- * any of them may leave. Protects every caller's time to wait, and its right to an answer of its
- * own. Callers without an answer yet are known apart: of ten thousand parked callers none is looked
- * at when a tryLock() comes and goes beside them. A sweep over those without an answer bounds the
+ * The callers of this process that one acquisition serves, first come first served: a linked list,
+ * because any of them may leave. Protects every caller's time to wait, and its right to an answer
+ * of its own. Unanswered callers are tracked apart, so a tryLock() that comes and goes beside ten
+ * thousand parked callers examines none of them. A sweep over the unanswered callers limits the
  * time for their first command; a caller gets a timer only when it has to wait.
  */
 export class Line {
   first: Waiter | null = null;
-  /** How many are willing to wait at all, and how many have no answer yet. Only written here. */
+  /** How many are willing to wait at all, and how many are unanswered. Only written here. */
   waiting = 0;
   unanswered = 0;
   readonly #name: string;
   readonly #home: LineHome;
-  /** Told of callers whose time is up, and of those that leave. */
+  /** Notified of callers whose time is over, and of those that leave. */
   readonly #group: NonNullable<Waiter["group"]>;
   #last: Waiter | null = null;
   #firstUnanswered: Waiter | null = null;
-  /** The earliest time that `lastTry` has found and that is still to come; null: it has to look. */
+  /**
+   * The earliest time that `lastTry` has found and that has not passed; null: it must be computed.
+   */
   #lastTry: number | null = null;
 
   constructor(name: string, home: LineHome, group: NonNullable<Waiter["group"]>) {
@@ -61,7 +63,7 @@ export class Line {
   // ---- callers come
 
   /**
-   * `asks`: the lock is being asked for, so this call shares a first command, which must be
+   * `asks`: the lock is being requested, so this call shares a first command, which must be
    * answered.
    */
   add(waiter: Waiter, asks: boolean): void {
@@ -75,9 +77,9 @@ export class Line {
   }
 
   /**
-   * First again: the lock was taken away from it before it had it. `asks`: it was this process's
-   * own so far. RACE: a caller that would not wait is told by the command that follows, and not at
-   * once that somebody else holds the lock.
+   * First again: it lost the lock before it received it. `asks`: until now this process owned the
+   * lock. RACE: a caller that does not wait is then answered by the following command, and not at
+   * once with "busy".
    */
   putBack(waiter: Waiter, asks = false): void {
     waiter.next = this.first;
@@ -92,8 +94,8 @@ export class Line {
   }
 
   /**
-   * Its time to wait is up, and it has no answer yet: after all others it gets one, with the time
-   * of a first command.
+   * Its time to wait is over, and it is still unanswered: it moves to the end and gets a first
+   * command's time.
    */
   asksLast(waiter: Waiter): void {
     this.remove(waiter);
@@ -142,7 +144,7 @@ export class Line {
     if (--home.waiting === 0 && !home.isSweeping) home.sweepSoon();
   }
 
-  /** It is told that the lock is busy. */
+  /** Reports "busy" to the caller. */
   give(waiter: Waiter): void {
     this.remove(waiter);
     if (waiter.give(null)) this.#home.gaveUp(this.#name, waiter, null);
@@ -154,8 +156,8 @@ export class Line {
   }
 
   /**
-   * Refuses everybody, or only callers whose first command is unanswered; of these, those whose
-   * time to wait is over.
+   * Refuses all callers; or only unanswered ones; or only unanswered ones whose time to wait is
+   * over.
    */
   refuseAll(error: () => unknown, which: "all" | "unanswered" | "hasty" = "all"): void {
     const by = which === "hasty" ? clocks.mono.now() : Number.POSITIVE_INFINITY;
@@ -163,16 +165,16 @@ export class Line {
       if (waiter.deadline <= by) this.refuse(waiter, error());
   }
 
-  // ---- callers without an answer
+  // ---- unanswered callers
 
-  /** For how many ms it waits for the answer to its first command. */
+  /** How many ms it waits for the answer to its first command. */
   #patience({ wait, batchedTry }: Waiter): number {
     return Math.min(this.#home.commands.replyTimeout, Math.max(batchedTry?.wait ?? wait, FIRST_REPLY));
   }
 
   /**
-   * It has its answer, or needs none. Callers after the first one without an answer may have
-   * theirs: they are few.
+   * It has its answer, or needs none. Callers after the first unanswered one may be answered: they
+   * are few.
    */
   #answered(waiter: Waiter): void {
     waiter.unanswered = false;
@@ -190,32 +192,36 @@ export class Line {
     return found;
   }
 
-  /** Another try is made now for the callers without an answer: this one, and its time, is theirs. */
+  /**
+   * Another try is made now for the unanswered callers: its time limit replaces that of the earlier
+   * one.
+   */
   asksAgain(): void {
     const at = clocks.mono.now();
     for (const waiter of this.#withoutAnswer()) waiter.at = at + this.#patience(waiter);
   }
 
-  /** Is the time to wait of a caller without an answer over by then? */
+  /** Will the time to wait of an unanswered caller be over by then? */
   hasDeadlineBefore(by: number): boolean {
     return this.#withoutAnswer().some(({ deadline }) => deadline <= by);
   }
 
-  /** Ends the callers whose first command is unanswered for too long. */
+  /** Ends the callers whose first command has been unanswered for too long. */
   sweep(at: number): void {
     for (const waiter of this.#withoutAnswer())
       if (waiter.unanswered && waiter.at <= at) this.#group.late(waiter);
   }
 
   /**
-   * Redis answered, and the lock was not free when that was asked: a caller that would not wait is
-   * told so, the others wait on. RACE: not a caller that would not wait and has come since it was
-   * asked: the lock may have been given back in between.
+   * Redis answered that the lock was not free: a caller that does not wait gets "busy", the others
+   * keep waiting. RACE: except a caller that does not wait and came after the command was sent: the
+   * lock may have been given back in between.
    */
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
     if (this.unanswered === 0) return;
     const at = clocks.mono.now();
-    // A listener may call or abort while it is told: in rounds, over copies of the list.
+    // Listeners may make or abort calls meanwhile: so this works in rounds, over copies of the
+    // list.
     for (let isDone = false; !isDone; ) {
       isDone = true;
       for (const waiter of this.#withoutAnswer()) {
@@ -228,13 +234,13 @@ export class Line {
     }
   }
 
-  // ---- callers that would not wait, and do so while a holder that may have nobody inside is asked
+  // ---- callers that do not wait, except for a moment while a possibly idle holder is asked
 
   /**
-   * The lock is held. Where the holder may have nobody inside, callers that would not wait do so for
-   * a moment: for the subscription first, by which its answer comes, or for the answers of readers,
-   * which have a time of their own; and for that answer from the time on when it was asked.
-   * `isNext`: that comes next.
+   * The lock is held. If the holder may be idle, callers that do not wait do so for a moment. First
+   * for the subscription that brings its answer, or for the answers of readers, which have their
+   * own time limit; then for the holder's answer, counted from the question. `isNext`: the question
+   * comes next.
    */
   onHeld(mayBeIdle: boolean, wasAsked: boolean, isNext: boolean): void {
     if (!mayBeIdle) this.stopAsking();
@@ -242,7 +248,7 @@ export class Line {
     else this.#reprieve(isNext ? KEEPER_REPLY : FIRST_REPLY);
   }
 
-  /** One more caller that would not wait shares the question to the holder. */
+  /** One more caller that does not wait shares the question to the holder. */
   joinQuestion(waiter: Waiter): void {
     waiter.isAsking = true;
     waiter.wait = clocks.mono.now() - waiter.since + KEEPER_REPLY;
@@ -250,8 +256,8 @@ export class Line {
   }
 
   /**
-   * For so many ms from now. A part of a multi-lock is told "busy" all the same: its call goes on
-   * by itself.
+   * Waits `ms` from now. A member of a multi-lock gets "busy" all the same: its call continues by
+   * itself.
    */
   #reprieve(ms: number): void {
     for (const waiter of this.#withoutAnswer()) {
@@ -272,26 +278,25 @@ export class Line {
   }
 
   /**
-   * Somebody is inside. Those after a caller that waits need not be told so: their time is up in a
-   * moment.
+   * A caller is inside. Asking callers after one that waits need no answer here: their time ends in
+   * a moment.
    */
   stopAsking(): void {
     while (this.first?.isAsking) this.give(this.first);
   }
 
-  /** Do all of them only ask? Then the holder need not hear that somebody waits. */
+  /** Do all of them only ask? Then the holder need not be notified of a waiter. */
   get isAskingOnly(): boolean {
     let waiter = this.first;
     while (waiter?.isAsking) waiter = waiter.next;
     return waiter === null;
   }
 
-  // ---- when to try, where no message comes
+  // ---- when to try without messages
 
   /**
-   * When to try at the latest, so that the last try of each caller comes before its time is up, and
-   * not after it. Callers that would not wait come and go beside a crowd, and change nothing about
-   * that.
+   * The latest time to try, so that the last try of each caller comes before its time is over.
+   * Callers that do not wait come and go beside a crowd without changing it.
    */
   get lastTry(): number {
     const now = clocks.mono.now();
@@ -307,5 +312,5 @@ export class Line {
   }
 }
 
-/** When a caller must be tried for at the latest, to have its answer in time. */
+/** The latest time to try for a caller so that it has its answer in time. */
 export const lastTryOf = ({ deadline }: Waiter): number => deadline - SPIN_LAST_TRY;

@@ -22,10 +22,9 @@ import type { Tenure, TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * One lock as this process has it: the callers here that want it, by acquisitions, and what they
- * have of it, by tenures. They share one acquisition, and so one place in the queue of Redis; at a
- * fair lock each of them has an acquisition and a place of its own. Protects their order, and each
- * caller from an answer that was true only before it came.
+ * One lock in this process: its waiting callers, in acquisitions, and their holds, in tenures. The
+ * callers share one acquisition, and so one place in Redis's queue; at a fair lock each has its
+ * own. Protects their order, and each caller from an answer that was true only before it came.
  */
 export class LocalLock implements AcquisitionHome, TenureHome {
   readonly kind: LockKind;
@@ -37,17 +36,17 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   places: RecheckGroup | null;
   firstTries = 0;
   subscribing = 0;
-  /** May a caller come in without standing in line? */
+  /** May a caller enter without joining the line? */
   isOpen = false;
   shared: Acquisition | null = null;
   readonly #policy: "exclusive" | "shared" | "pooled";
   readonly #tenures = new Set<Tenure>();
-  /** At a fair lock: the acquisitions of its callers. Else they share one. */
+  /** At a fair lock: the acquisitions of its callers. Otherwise they share one. */
   readonly #several: Set<Acquisition> | null;
   #channel: LockChannel | null = null;
-  /** Rings when a caller has waited for its own client for longer than some leases. */
+  /** Rings when a caller has waited for its own client for several leases. */
   #selfWaitTimer: CallTimer | null = null;
-  /** Until the end of this drain of microtasks callers may come that one command can ask for. */
+  /** Until the microtask queue is drained, more callers may come that one command can serve. */
   #isGathering = false;
 
   constructor(kind: LockKind, name: string, context: Context) {
@@ -87,7 +86,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     return this.#channel;
   }
 
-  /** Is the lock held, or may Redis have something of its callers that it has not answered about? */
+  /** Is the lock held, or may Redis have an unanswered hold of its callers? */
   get isUnderWay(): boolean {
     if (this.#tenures.size > 0) return true;
     for (const { hold } of this.#acquisitions)
@@ -98,8 +97,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- callers come
 
   /**
-   * A caller that need not stand in line comes in, without a command and without waiting. Null: it
-   * has to wait, for Redis or for others.
+   * A caller that need not join the line enters without a command and without waiting. Null: it has
+   * to wait, for Redis or for other callers.
    */
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
     const { idle, commands } = this.context;
@@ -113,7 +112,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   join(waiter: Waiter): void {
     const { kind, context } = this;
-    // What readers keep, and nobody uses, ends before this command.
+    // A readers' hold that is cached and idle ends before this command.
     if (kind.sharing && kind.mode === "write" && context.linger.stats.kept > 0) {
       const readers = context.localLockOf(kind.sharing.readers, this.name);
       if (readers instanceof LocalLock)
@@ -131,13 +130,16 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (!this.#isGathering) one.start();
   }
 
-  /** From now on callers stand in line: what others might have had without that is theirs. */
+  /**
+   * From now on callers join the line: units that later callers could enter directly now belong to
+   * the line.
+   */
   #formLine(): void {
     this.isOpen = false;
     for (const tenure of [...this.#tenures]) tenure.lineFormed();
   }
 
-  /** Other callers of this process have asked for the lock, or have it. */
+  /** Other callers of this process are asking for the lock, or have it. */
   #share(one: Acquisition, waiter: Waiter): void {
     const { line } = one;
     if (this.isOpen) {
@@ -150,9 +152,9 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       line.add(waiter, true);
       return;
     }
-    // RACE: our last answer was "held", but it may be old: no message tells when the lock is freed.
-    // A caller that hardly waits starts a new attempt, and so does any caller while nothing is heard
-    // yet.
+    // RACE: our last answer was "held", but it may be old, because no message says when the lock is
+    // freed. So a caller that barely waits starts a new attempt; any caller does while no messages
+    // are received yet.
     const isUnplaced = one.isParkedFor("message");
     const isDoubted = isUnplaced && waiter.wait <= SPIN_LAST_TRY;
     const holder = this.#holder;
@@ -165,8 +167,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       line.joinQuestion(waiter);
       return;
     }
-    // RACE: this process waits for the lock, but its holder may be gone, and Redis may hang: a caller
-    // that does not wait is told by an answer of its own, and not by what was said before it came.
+    // RACE: this process waits for the lock, but its holder may be gone, and Redis may hang. So a
+    // caller that does not wait gets an answer of its own, not one from before it came.
     line.add(waiter, this.#isAsking(one) || waiter.wait === 0 || isDoubted);
     if (one.state === "idle" || one.isUnsure || isDoubted) one.start();
     else if (waiter.wait === 0 && one.isParkedFor("grant")) one.answerSoon();
@@ -174,24 +176,24 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       const at = lastTryOf(waiter);
       if (at > clocks.mono.now()) one.lookBefore(at);
     }
-    // RACE: a try right after our own release would keep other processes off for as long as callers
-    // come here, so it waits for the message like everybody. The message may be lost.
+    // RACE: a try right after our own release would keep other processes out while callers keep
+    // coming here. So it waits for the message like all others; the message may be lost.
     else if (one.isParkedFor("release")) one.lookBefore(clocks.mono.now() + WAKE_SPREAD);
-    // RACE: the holder was asked for callers that do not wait, and does not know that one waits.
+    // RACE: the holder was only asked whether it is idle, and does not know yet that a caller waits.
     else if (one.isParkedFor("grant") && line.first?.isAsking) one.lookAgain();
-    // RACE: the event loop stood still past its deadline, of which no timer has told yet.
+    // RACE: the event loop was blocked past its deadline, and no timer has run yet.
     else if (holder?.expire()) {
       this.channel.listen();
       this.#awaitSelfWait(waiter);
     }
-    // The caller for which its place was taken may have gone just now.
+    // The caller for which its place was taken may have just left.
     one.reconsider();
   }
 
   /**
-   * Is the lock being asked for, or will be as soon as a caller comes: do new callers share a first
-   * command? RACE: also while it is ours and no caller here has it: until Redis answers about it no
-   * process holds it, and a new caller may be the one that gets it.
+   * Is the lock being requested, or will it be when a caller comes, so that new callers share a
+   * first command? RACE: also while it is ours and no caller here has it: until Redis answers, no
+   * process is known to hold it, and a new caller may be the one that gets it.
    */
   #isAsking(one: Acquisition): boolean {
     const { state } = one;
@@ -199,7 +201,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     return state === "idle" || state === "asking" || one.isUnsure || one.isParkedFor("release");
   }
 
-  /** What a caller of this process has of the lock, where one at a time has it and all wait for that. */
+  /**
+   * The lease of the caller that has the lock in this process, if only one at a time can have it
+   * and all others wait for that.
+   */
   get #holder(): SharedLease | null {
     if (this.isSolitary) return null;
     for (const { holder } of this.#tenures) return holder;
@@ -226,7 +231,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     // call.
     const isSentLate = waiter.unanswered && commands.heldUntil >= waiter.since;
     if (isSentLate && !waiter.isSentLate && clocks.mono.now() < inTime) {
-      // Once: other commands of this process may be late again and again.
+      // Only once: other commands of this process may be late repeatedly.
       waiter.isSentLate = true;
       waiter.at = inTime;
       return;
@@ -236,8 +241,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       const cause = health.failure ?? commands.trouble();
       line.refuse(waiter, unavailable(name, "", cause, nounOf(this.kind)));
     }
-    // RACE: it came while others waited here, and Redis has said nothing since, perhaps because it
-    // hangs. "Busy" is not for us to say.
+    // RACE: it came while others waited here, and Redis has not answered since, perhaps because it
+    // hangs. Then this process cannot know that the lock is busy.
     else if (health.saidAt < waiter.since && !this.#holder?.held) {
       line.asksLast(waiter);
       one.answerSoon();
@@ -259,13 +264,14 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     this.context.left(this);
   }
 
-  // ---- what they have
+  // ---- tenures
 
-  /** Becomes ours: to the first in line. */
+  /** A hold becomes ours: hand it to the first in line. */
   won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean): void {
     const { run } = one;
     const isShared = this.#policy === "shared";
-    // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
+    // Other clients already cache as many as allowed: for a while, do not ask for a hold that may
+    // stay.
     if (isShared && isDirect && hold.lingers && hold.flag !== 2)
       this.context.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     const tenure = run
@@ -292,12 +298,15 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   look(): void {
     this.isOpen = false;
-    // While callers stand in line nobody comes in without that.
+    // While callers are in line, none enters directly.
     if (this.shared && this.#policy !== "exclusive") return;
     for (const { isOpen } of this.#tenures) if (isOpen) this.isOpen = true;
   }
 
-  /** Has this caller a hold to join? Nobody comes in before a writer: the answer would be of no use. */
+  /**
+   * Can this caller join a hold? No reader joins before a writer of this process: the answer would
+   * be useless.
+   */
   joins(one: Acquisition, first: Waiter): boolean {
     if (this.#policy !== "shared" || this.#tenures.size === 0) return false;
     if (this.writerSince < Number.POSITIVE_INFINITY) return false;
@@ -336,7 +345,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     return false;
   }
 
-  // ---- what stays with this process
+  // ---- locks that stay with this process
 
   get flag(): HolderFlag {
     return this.kind.hasStays && this.context.inbox.hears(this.name) ? 1 : 0;
@@ -345,11 +354,11 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   mayLinger({ terms, kind }: Waiter): boolean {
     const { inbox, idle, linger } = this.context;
     const isTooLong = !terms.watchdog && terms.lease > idle.window;
-    // Does Redis tell somebody of those that wait?
+    // Will Redis notify the holder of waiters?
     const isTold =
       this.#policy === "shared" ? this.writerSince === Number.POSITIVE_INFINITY : this.kind.hasStays;
     if (!isTold || kind === "multi" || isTooLong || idle.isClosed) return false;
-    // Nobody could ask for it.
+    // No process could recall it.
     if (!inbox.hears(this.name)) {
       idle.hear(this.name);
       return false;
@@ -359,27 +368,26 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     return linger.keeps(this.name, mono) || linger.comesBack(this.name);
   }
 
-  /** Messages may have been missed that say that somebody else wants the lock. */
+  /** Messages that say that another process wants the lock may have been missed. */
   mayBeWanted(): void {
     const at = clocks.mono.now();
     for (const { hold } of this.#acquisitions)
       if (hold && (this.kind.hasStays || hold.lingers)) hold.want(at);
     if (this.#policy !== "shared") return;
-    // RACE: after a connection that was lost there may be a server that has forgotten the holds, and
-    // a writer there.
+    // RACE: after a lost connection the server may have lost the holds, and a writer may be inside.
     for (const tenure of this.#tenures) {
       if (tenure instanceof SharedTenure) tenure.askAgain();
-      // A recall may have been lost: it is not kept.
+      // A recall may have been lost, so it is not cached.
       tenure.hold.want(at);
     }
   }
 
-  // ---- callers with places of their own
+  // ---- callers with their own places
 
   get isCrowded(): boolean {
-    // After a failure nothing is taken for granted.
+    // After a failure, assume nothing.
     if (!this.#several || this.#several.size < 2 || this.health.failures > 0) return false;
-    // Where several may hold at once, the others may all have theirs.
+    // If several may hold at once, all others may already hold.
     if (!this.kind.unitsFreeWithout) return true;
     return !this.places?.isEmpty || this.subscribing > 0 || this.firstTries >= MAX_FIRST_TRIES;
   }
@@ -389,7 +397,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (this.isSolitary) this.subscribed();
   }
 
-  /** Something is heard from now on. The callers begin in the order in which they came. */
+  /** A subscription is acknowledged. The callers start in the order in which they came. */
   subscribed(): void {
     if (!this.channel.isHeard && !this.channel.mayQueue) return;
     // RACE: a caller that came earlier and whose try is under way queues first.
@@ -416,8 +424,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   }
 
   /**
-   * The first such caller may be another one than when the timer was set: then it is set again, for
-   * that one.
+   * The first such caller may differ from the one for which the timer was set: then set it again.
    */
   #selfWaits(): void {
     const lease = this.#holder;
@@ -429,7 +436,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 }
 
 /**
- * So many first tries at once of callers that would queue, where several may hold: more of them wait
+ * How many first tries of queueing callers may be under way, if several may hold: more callers wait
  * for the subscription.
  */
 const MAX_FIRST_TRIES = 8;

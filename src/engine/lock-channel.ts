@@ -2,8 +2,9 @@ import type { GrantInbox } from "./grant-inbox.ts";
 import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 
 /**
- * How a process hears of one lock: grants on the client's own channel, or messages on a channel of
- * the lock. Protects waiters from queueing, or sleeping, where nothing could reach them.
+ * How a process receives the messages of one lock: grants on the client's own channel, or messages
+ * on a channel of the lock. Protects waiters from queueing, or sleeping, while no message could
+ * reach them.
  */
 export class LockChannel {
   /** Its name; null: the kind has no messages. */
@@ -11,10 +12,10 @@ export class LockChannel {
   readonly #wake: LockKind["wake"];
   readonly #inbox: GrantInbox;
   readonly #heard: (word: string) => void;
-  /** Hears its messages no more. Null: they are not heard, or for the whole client. */
+  /** Stops receiving its messages. Null: they are not received, or for the whole client. */
   unlisten: (() => void) | null = null;
 
-  /** `heard`: told of each message that says that the lock may be free. */
+  /** `heard`: called with each message that says that the lock may be free. */
   constructor({ wake }: LockKind, name: string, inbox: GrantInbox, heard: (word: string) => void) {
     this.#wake = wake;
     this.#inbox = inbox;
@@ -23,7 +24,7 @@ export class LockChannel {
     else this.name = wake.by === "message" ? wake.channel(name) : inbox.channelOf(name);
   }
 
-  /** Is every message about this lock heard from now on? Where there are none, none is missed. */
+  /** Is every message about this lock received from now on? True where there are no messages. */
   get isHeard(): boolean {
     const { name } = this;
     if (name === null) return true;
@@ -31,7 +32,7 @@ export class LockChannel {
     return this.#inbox.subscriptions.isReady(name);
   }
 
-  /** What is true of it now: asked once for each command. */
+  /** The channel's present state: read once for each command. */
   look(): Seen {
     const { name, isHeard } = this;
     const { subscriptions } = this.#inbox;
@@ -47,7 +48,7 @@ export class LockChannel {
     return this.look().mayQueue;
   }
 
-  /** Resolves when every message about this lock is heard. */
+  /** Resolves when every message about this lock is received. */
   ready(): Promise<void> {
     const { name } = this;
     if (name === null) return Promise.resolve();
@@ -56,13 +57,13 @@ export class LockChannel {
     return this.#inbox.subscriptions.ready(name);
   }
 
-  /** The same for callers that will wait, and do not yet. */
+  /** The same for callers that do not wait yet. */
   listen(): void {
     if (!this.isHeard) this.ready().catch(() => {});
   }
 
   /**
-   * The same after the command of callers that may wait: once for a client after a try, and each
+   * The same, after the command of callers that may wait: once for a client after a try, and each
    * time that they queue.
    */
   prepare(mode: "try" | "queue"): void {
@@ -71,12 +72,14 @@ export class LockChannel {
     else if (this.#wake.by === "grant" && name !== null) this.#inbox.prepare(name);
   }
 
-  /** A message of ours was missed: is this client heard at all? */
+  /** A message for this client was missed: does it receive any? */
   selfTest(): void {
     const { name } = this;
     if (name !== null) void this.#inbox.subscriptions.selfTest(name);
   }
 }
 
-/** A channel, as a command names it; `mayQueue`: would a grant be found that comes by it? */
+/**
+ * A channel in the form that a command names; `mayQueue`: would a grant that comes by it be found?
+ */
 export type Seen = NonNullable<AttemptOptions["channel"]> & { readonly mayQueue: boolean };

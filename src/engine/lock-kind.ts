@@ -9,60 +9,66 @@ import type { Terms } from "./lease/terms.ts";
 
 export type { Callback } from "../redis/call.ts";
 
-// What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects
-// the kinds from the races of waiting, which the engine solves once for all of them, and the engine
-// from every protocol's details.
+// The waiting engine's view of a lock kind: a few commands, and how its callers wake. The kinds
+// need not solve the races of waiting, which the engine solves once for all of them; the engine
+// needs no details of protocols.
 
 /** How one attempt is made. */
 export interface AttemptOptions {
-  /** "try" once, "queue" when it is held, look "again" from the queue, "yield" a hold and queue behind. */
+  /**
+   * "try" once, "queue" if it is held, re-check "again" from the queue, "yield" a hold and queue
+   * after it.
+   */
   readonly mode: "try" | "queue" | "again" | "yield";
-  /** The caller, which says how many permits of a semaphore it wants. */
+  /** The caller, whose terms say how many permits of a semaphore it wants. */
   readonly head?: { readonly terms: Terms };
   /** The lease wanted, in ms. */
   readonly lease: number;
-  /** How long a queue entry may stand without a re-check, in ms. */
+  /** How long a queue entry may stay without a re-check, in ms. */
   readonly entryTtl: number;
-  /** How often the hold may be passed on: for each pass a token is reserved. */
+  /** How many local hand-offs the hold allows: a token is reserved for each. */
   readonly passes: number;
   /**
-   * Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is
-   * one of `together`.
+   * For a try of a multi-lock: does nothing unless this hold owns its lock, which is on the same
+   * server.
    */
   readonly after: Hold | null;
   /**
-   * The digit that the lock gets when it is ours at once. A hold that is granted by message is not
-   * told before it is renewed.
+   * The digit that the lock gets if it is ours at once. A hold that is granted by message is not
+   * notified before it is renewed.
    */
   readonly flag: HolderFlag;
   /**
-   * Of a try that asks a holder with nobody inside to give the lock up; such a holder answers with
-   * it. It queues behind that one, and behind no other. Null: it asks nobody.
+   * Of a try that asks an idle holder to release; the holder's answer names it. Queues only if the
+   * holder may be idle. Null: no holder is asked.
    */
   readonly nonce: string | null;
-  /** Of such a try: the token of the only holder that is asked. Left out: whichever it is. */
+  /** For such a try: the token of the only holder to ask. Left out: any holder. */
   readonly meant?: number | null;
-  /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
+  /**
+   * The channel that receives grants, or will: a client may queue before that. Null while nothing
+   * is subscribed.
+   */
   readonly channel: Channel | null;
-  /** Of permits: what is asked for. Null: what `head` wants. */
+  /** For permits: the number to ask for. Null: the number that `head` wants. */
   readonly run: Run | null;
 }
 
-/** What is asked for the callers of one process that want permits. */
+/** The permits to ask for, for several callers of one process. */
 export interface Run {
   /**
-   * At least so many units, which is what the first caller wants, and up to so many: those of all
+   * At least `units`, which the first caller wants, and at most `upTo`: the sum for all callers
    * that one hold may serve.
    */
   readonly units: number;
   readonly upTo: number;
-  /** How many permits there are by their code; null: it does not say. */
+  /** How many permits there are by the caller's code; null: it does not say. */
   readonly permits: number | null;
-  /** How many they are: for each a token is reserved. */
+  /** How many callers: a token is reserved for each. */
   readonly callers: number;
 }
 
-/** `counted`: the number of its receivers proves something. */
+/** `counted`: is the number of its receivers meaningful? */
 interface Channel {
   readonly name: string;
   readonly isHeard: boolean;
@@ -71,9 +77,9 @@ interface Channel {
 
 /**
  * How callers of a kind wake. By a grant: Redis keeps a queue and makes the next waiter the owner;
- * `solitary`: every waiter has an entry of its own in it, so that order holds over the whole fleet.
- * By a message on a channel, which only says that the lock may be free. By time: there are no
- * messages, and `pause` is how long to sleep before the n-th further try, in ms.
+ * `solitary`: every waiter has its own entry, so that the order holds across all processes. By a
+ * message on a channel, which only says that the lock may be free. By time: there are no messages,
+ * and `pause` is how many ms to sleep before the n-th further try.
  */
 export type Wake =
   | { readonly by: "grant"; readonly solitary: boolean }
@@ -89,12 +95,12 @@ export function tell<Answer>(outcome: Promise<Answer>, callback: Callback<Answer
 }
 
 /**
- * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the
+ * A lock kind defines how to try and how to withdraw. It never loops, sleeps or subscribes: the
  * waiting engine does, the same way for every kind. Each method is one command; a rejection means
  * that its outcome is unknown.
  */
 export interface LockKind extends Renewer, Admin {
-  /** What makes it, a method of the client or a function beside it; or what that makes. */
+  /** The method or function that makes it. */
   readonly label:
     | "lock"
     | "fairLock"
@@ -106,27 +112,30 @@ export interface LockKind extends Renewer, Admin {
     | "writeLock"
     | "semaphore"
     | "election";
-  /** How events call it. */
+  /** Its name in events. */
   readonly eventKind: EventKind;
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
   readonly protocol: "redisson" | "redisson-fenced" | "spin" | "quorum" | GrantProtocol;
   readonly wake: Wake;
-  /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
+  /** Local hand-offs before the lock must go to Redis, unless a lock sets its own number. */
   readonly localHandoffs: number;
-  /** Can a process keep a lock from turn to turn? Its renewals tell then whether somebody waits. */
+  /**
+   * Can a process keep a lock across turns of the event loop? Then its renewals say whether another
+   * caller waits.
+   */
   readonly hasStays: boolean;
   attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void;
-  /** Takes a hold out of queue and lock; safe at any time, any number of times. */
+  /** Removes a hold from queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void;
-  /** Release and queue again in one command. Null: the kind has no queue. */
+  /** Releases and queues again in one command. Null: the kind has no queue. */
   readonly yield:
     | ((old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>) => void)
     | null;
   /**
-   * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves
-   * when they do. Rejects with NotReplicatedError when too few have. `told`: the digit that the
-   * lock gets; left out: as it is.
+   * Raises the TTL of a lock that is ours, by one command; if replicas must have it, resolves when
+   * they do. Rejects with NotReplicatedError when too few have. `flag`: the digit that the lock
+   * gets; left out: unchanged.
    */
   confirm(
     hold: { readonly name: string; readonly id: string; readonly label: string },
@@ -135,34 +144,35 @@ export interface LockKind extends Renewer, Admin {
     flag?: HolderFlag,
   ): Promise<RenewAnswer>;
   /**
-   * Ends holds that nobody is inside of, up to `batch` of one server in one command. `isFirst`:
-   * none has gone just before them.
-   * RACE: a process that ends reads no answer which says that the server does not know the script.
-   * So the script's text goes with the first, and with no other: the connection takes only so much
-   * at once. Null: the kind has no stays.
+   * Ends idle holds, up to `batch` of one server in one command. `isFirst`: no batch was sent just
+   * before. RACE: a process that is ending reads no answer, so it would not learn that the server
+   * does not know the script. So the first batch sends the script's text, and only the first: the
+   * connection accepts only a limited amount at once. Null: the kind keeps no idle holds.
    */
   readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
-  /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
+  /** Answers a recall with this nonce, to the client that asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
-  /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
+  /**
+   * True: a caller gets the lock only after `confirm`, because that is what replicas acknowledge.
+   */
   readonly isConfirmed: boolean;
-  /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+  /** Tells Redis how often the lock was entered. Null: Redis does not count. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   /**
-   * Locks of one protocol with the same answer are on one server for good, so an attempt at one of
-   * them can look at another. Null: of this kind none can.
+   * Locks of one protocol with the same answer are always on one server, so an attempt at one of
+   * them can check another. Null: this kind has no such locks.
    */
   readonly serverGroup: ((name: string) => string) | null;
   /**
-   * Which callers of one process may be inside together: one at a time; all readers, by one hold; or as
-   * many as there are units in a hold.
+   * Which callers of one process may be inside together: one at a time; all readers, by one hold;
+   * or up to as many as a hold has units.
    */
   readonly policy: "exclusive" | "shared" | "pooled";
   /** Leaves a hold `stays` units; 0: it ends. Null: a hold has one unit. */
   readonly shrink: ((hold: Hold, stays: number, callback: Callback<ReleaseAnswer>) => void) | null;
   /**
-   * Which of the two locks it is where readers share one, and what they are to each other. Left
-   * out: its holder is alone.
+   * For a read-write lock: which of the two it is, and its relation to the other. Left out: its
+   * holder is alone.
    */
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
@@ -170,65 +180,62 @@ export interface LockKind extends Renewer, Admin {
   readonly hasTokens: boolean;
 }
 
-/** What inspections, people's tools and warnings ask about a lock. No acquisition depends on it. */
+/** What inspections, tools and warnings need of a lock. No acquisition depends on it. */
 interface Admin {
-  /**
-   * `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out:
-   * nobody is asked.
-   */
+  /** `nonce`: asks a possibly idle holder whether it is in use; left out: no holder is asked. */
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** The same without waiters. */
   holder(name: string): Promise<Inspected>;
-  /** What inspections call a hold, with its random bits. */
+  /** How inspections name a hold, with its random bits. */
   shownAs(hold: Hold): string;
   /**
-   * How many units would be free if nobody held any but these holds of this process: what a caller
-   * behind them waits for in vain as long as they stay. Null: there is one unit, which one holds at
-   * a time.
+   * How many units would be free if only these holds of this process held any. A caller that wants
+   * more waits without success while they stay. Null: there is one unit, with one holder at a time.
    */
   readonly unitsFreeWithout: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
   /**
-   * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds
-   * were ended: 0 = the holder that is meant does not hold it.
+   * `label`: for the holder, if the protocol can report it. Resolves with how many holds were
+   * ended; 0: the meant holder does not hold it.
    */
   forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
 }
 
-/** Which holder a forced release means. Both null: whichever it is, or all of them where several hold. */
+/** Which holder a force-release means. Both null: any holder, or all of them where several hold. */
 export interface Meant {
   /** Its id, as inspections show it. */
   readonly holder: string | null;
   readonly token: number | null;
 }
 
-/** What readers and writers of one lock are to each other. */
+/** How the readers and writers of one lock relate. */
 export interface Sharing {
   /** The kind whose callers share a hold, and those whose callers wait for all readers. */
   readonly readers: LockKind;
   readonly writers: readonly LockKind[];
   /**
-   * Asks whether more readers may come into this hold, and raises its end to `lease` ms from now,
-   * both only where nobody waits. "gone": nobody has it. It never makes a hold, nor takes a place.
+   * Asks whether more readers may enter this hold, and raises its end to `lease` ms from now, both
+   * only if no caller waits. "gone": the hold does not exist. It never makes a hold, and takes no
+   * place.
    */
   join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void;
   /**
-   * Answers a recall that names this nonce, to the writer's client that has asked: is a reader of
-   * this process inside?
+   * Answers a recall with this nonce, to the writer's client that asked: is a reader of this
+   * process inside?
    */
   answer(name: string, nonce: string, is: "busy" | "idle"): void;
   /**
-   * How many holds readers have, and how many of these may have nobody inside. `nonce`: those are
-   * asked whether somebody is; left out: nobody is asked.
+   * How many holds readers have, and how many of these may be idle. `nonce`: asks those whether
+   * they are in use; left out: none is asked.
    */
   readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }>;
 }
 
-/** Takes a hold back, whatever has become of it; safe at any time, any number of times. */
+/** Withdraws a hold, whatever has happened to it; safe at any time, any number of times. */
 export interface Withdrawer {
   withdraw(hold: Leavable): Promise<unknown>;
 }
 
-/** What is known of a hold that must go: its entry in the queue too, if it may have one. */
+/** A hold that must go, with its queue entry if it may have one. */
 export interface Leavable {
   readonly id: string;
   readonly name: string;
@@ -241,24 +248,24 @@ export interface Member {
   readonly kind: LockKind;
   readonly name: string;
   /**
-   * How often it may have been passed on in this process before a caller of this one gets it. Left
-   * out: as its kind has it.
+   * How many local hand-offs may come before a caller of this one gets it. Left out: its kind's
+   * number.
    */
   readonly passes?: number | undefined;
 }
 
 /**
- * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless
- * the lock of the one before it is owned by that one's hold. Then the call ends with BLOCKED.
+ * One of several tries that a multi-lock sends together, in order: Redis does nothing unless the
+ * lock of the previous try is owned by that try's hold. Otherwise it ends with BLOCKED.
  */
 export interface BatchedTry {
   readonly dependsOn: BatchedTry | null;
   /**
-   * With what it was asked for last. Null: with nothing of its own, because another caller's
-   * command tells for it too.
+   * The hold that it last asked with. Null: it has none, because another caller's command also
+   * answers for it.
    */
   hold: Hold | null;
-  /** The holder that it met may have nobody inside. */
+  /** The holder that it met may be idle. */
   mayBeIdle: boolean;
   /**
    * ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does
@@ -268,7 +275,7 @@ export interface BatchedTry {
 }
 
 /**
- * Why a try of a multi-lock ends: the lock before it is not held. Nobody outside of the package
- * sees this error.
+ * Why a try of a multi-lock ends: the previous lock is not held. This error never leaves the
+ * package.
  */
 export const BLOCKED = new Error("the lock before it is not held");

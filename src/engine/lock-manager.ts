@@ -18,19 +18,19 @@ import { IdleTenures } from "./idle-tenures.ts";
 import { Hold, LabelledHold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { Watchdog } from "./lease/watchdog.ts";
-import { LingerPolicy } from "./linger-policy.ts";
+import { LingerLearner } from "./linger-learner.ts";
 import { LocalLock } from "./local-lock.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import { follow } from "./telemetry/following.ts";
 import { type AcquireRequest, Waiter } from "./waiter.ts";
-import { WantedLeases } from "./wanted.ts";
+import { WantedSignals } from "./wanted-signals.ts";
 
 /**
- * Every local lock of a client, and what they share. The only way in is `enter`. Protects callers
- * from waiting for ever: when the client closes, or its connection ends for good, all are refused;
- * when a connection comes back, all look again.
+ * All local locks of a client, and what they share. The only way in is `enter`. Protects callers
+ * from waiting forever: when the client closes, or its connection ends for good, all are refused;
+ * when a connection comes back, all re-check.
  */
 export class LockManager implements Context {
   readonly clientId: string;
@@ -42,20 +42,20 @@ export class LockManager implements Context {
   readonly inbox: GrantInbox;
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
-  readonly linger = new LingerPolicy();
+  readonly linger = new LingerLearner();
   readonly idle: IdleTenures;
   readonly holderQueries: HolderQueries = new HolderQueries(this);
-  readonly wanted = new WantedLeases(this);
+  readonly wanted = new WantedSignals(this);
   readonly asking: Context["asking"] = new Set();
-  /** They learn what becomes of the connections, after the local locks. */
+  /** Notified of what happens to the connections, after the local locks. */
   readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;
   isClosed = false;
   readonly #localLocks = new Map<LockKind, Map<string, LocalLock>>();
   /**
-   * Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that
-   * no caller expects.
+   * For each protocol that grants by message, a kind whose `withdraw` understands grants that no
+   * caller expects.
    */
   readonly #granting = new Map<LockKind["protocol"], LockKind>();
   readonly #ids: HoldIds;
@@ -64,7 +64,7 @@ export class LockManager implements Context {
   #keepAlive: NodeJS.Timeout | undefined;
   #whenEmpty: (() => void) | null = null;
 
-  /** `subscribe`: makes what carries messages. */
+  /** `subscribe`: creates the subscriptions. */
   constructor(
     commands: Transport,
     subscribe: (audience: Audience) => Subscriptions,
@@ -73,7 +73,7 @@ export class LockManager implements Context {
     events: Events,
   ) {
     this.clientId = clientId;
-    // Until no copy of a hold's commands can queue it, and no such entry can be granted any more.
+    // Until no copy of a hold's commands can queue it, and no such entry can still be granted.
     this.#ids = new HoldIds(commands.replyTimeout + LONGEST_ENTRY_TTL);
     this.commands = commands;
     this.window = window;
@@ -90,8 +90,8 @@ export class LockManager implements Context {
       },
     });
     this.idle = new IdleTenures(this);
-    // RACE: a recall may have been lost with the subscription, and the answer to a command that was
-    // sent before says that nobody waits. So every hold counts as wanted, also one whose command is
+    // RACE: a recall may have been lost with the subscription, and the answer to a command sent
+    // before says that no caller waits. So every hold counts as wanted, even one whose command is
     // unanswered.
     this.inbox.subscriptions.onGap = () => {
       this.inbox.recovered();
@@ -115,7 +115,7 @@ export class LockManager implements Context {
   // ---- callers
 
   /**
-   * Waits up to `wait` ms for the lock, and resolves with what `take` makes of it. Null: another
+   * Waits up to `wait` ms for the lock, and resolves with what `take` returns for it. Null: another
    * client held it all the time.
    */
   enter<T>(
@@ -129,7 +129,7 @@ export class LockManager implements Context {
       return this.#enterFollowed(kind, name, request, take);
     const localLock = this.#localLocks.get(kind)?.get(name);
     if (localLock?.isOpen && !signal?.aborted) {
-      // Kept since it was unlocked: nobody is asked.
+      // Cached since it was unlocked: no round trip.
       const lease = localLock.takeIn(
         { terms, passes },
         by ?? { call: this.#calls + 1, kind: kind.eventKind },
@@ -160,7 +160,10 @@ export class LockManager implements Context {
     });
   }
 
-  /** While a subscriber of a channel follows calls. Named as a caller, so that it is followed once. */
+  /**
+   * Used while a diagnostics channel has subscribers. `by` names the caller, so that the call is
+   * followed once.
+   */
   #enterFollowed<T>(
     kind: LockKind,
     name: string,
@@ -188,14 +191,14 @@ export class LockManager implements Context {
       if (kind.protocol === protocol) yield* localLocks.get(name) ?? [];
   }
 
-  /** Where the holder of a lock is, as far as this client knows without asking Redis. */
+  /** Which process holds a lock, as far as this client knows without a round trip. */
   holderOf({ protocol }: LockKind, name: string): LockTimeoutError["heldBy"] {
     return this.selfWait.leaseOf(protocol, name) ? "this process" : "somebody else";
   }
 
   /**
-   * No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them.
-   * `beside`: of what has no local lock.
+   * No new callers, and waiters are refused. Holders get `grace` ms, then the remaining leases are
+   * taken from them. `beside`: closes everything without a local lock.
    */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
@@ -263,7 +266,7 @@ export class LockManager implements Context {
   // ---- what they share
 
   newHold({ wake }: LockKind, name: string, expecting: Expecting, label?: string): Hold {
-    // What is granted by message names the channel for it.
+    // A lock that is granted by message names the channel for it.
     const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
     const id = this.#ids.next(owner);
     const hold = label === undefined ? new Hold(id, name) : new LabelledHold(id, name, label);
@@ -277,7 +280,7 @@ export class LockManager implements Context {
     this.cleanup.add(kind, hold, hold.mayLive);
   }
 
-  /** R3: no caller waits with this hold any more, so the lock must go on to the next waiter. */
+  /** R3: no caller waits with this hold any more, so the lock must go to the next waiter. */
   #leaveUnexpected(id: string, key: string, ttl: number): void {
     const lock = this.commands.keys.granted(key);
     const kind = lock && this.#granting.get(lock.protocol);
@@ -297,7 +300,7 @@ export class LockManager implements Context {
     for (const localLock of [...this.localLocks()]) localLock.lookAgain();
   }
 
-  /** Waiting callers keep the process alive, and nothing else of this client does. */
+  /** Waiting callers keep the process alive; nothing else of this client does. */
   sweepSoon(): void {
     this.isSweeping = true;
     this.#keepAlive ??= detached(() => setInterval(() => {}, TIMER_MAX));
@@ -330,8 +333,8 @@ export class LockManager implements Context {
 }
 
 /**
- * How often callers without an answer are looked at, in ms. An alarm that is set and cleared for
- * each would cost as much as a command.
+ * How often unanswered callers are checked, in ms. An alarm set and cleared for each would cost as
+ * much as a command.
  */
 const SWEEP = 50;
 

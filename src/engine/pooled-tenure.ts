@@ -5,6 +5,7 @@ import type { LossReason } from "../api/wording.ts";
 import { now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
+import { atTurnEnd } from "./event-loop-turn.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
@@ -12,39 +13,39 @@ import type { Terms } from "./lease/terms.ts";
 import type { Run } from "./lock-kind.ts";
 import type { Applicant } from "./policies/fits.ts";
 import { type Pool, passes, serves, unitsOf } from "./policies/pooled.ts";
-import { type Leaver, shrinkAgain } from "./release.ts";
+import { type Leaver, shrinkAgain } from "./release-command.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
-import { atTurnEnd } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
-// Permits that this process has: which callers use them, and what becomes of the rest.
-
 /**
- * One hold of permits, for callers of this process: its units, what of them is in use, and what
- * becomes of the rest. Protects the other processes from units that nobody here uses, and from
- * callers here that pass them on for ever; and all from more callers inside than there are units.
+ * One hold of permits, for callers of this process: its units, which of them are in use, and where
+ * the others go. Protects the other processes from unused units here, and from callers here that
+ * hand them on without limit; and everyone from more callers inside than there are units.
  *
  * | units | true in Redis | they leave it by |
  * |---|---|---|
  * | used | the hold has them | its user leaves → the next caller here has them · offered |
  * | offered | the same, for this turn of the event loop | a caller comes → used · turned → given back |
- * | given back | the hold has fewer, as soon as a shrink is executed; with none left it has ended | – |
+ * | given back | the hold has fewer, as soon as a shrink runs; with none left it has ended | – |
  *
- * Units only shrink, so commands about them may be executed late, twice and in any order.
+ * Units only shrink, so commands about them may run late, twice and in any order.
  */
 export class PooledTenure extends Tenure implements Pool {
   readonly run: Run;
-  /** Its units that nobody uses. They are in Redis too, until a shrink says otherwise. */
+  /** Its unused units. Redis has them too, until a shrink says otherwise. */
   free: number;
   wasUsed = false;
-  /** How many units Redis is to know of it, by the last command that was sent. */
+  /** How many units Redis should have for it, by the last command sent. */
   #units: number;
-  /** RACE: while one of its users is told of a loss, and calls, nobody comes in beside the others. */
+  /**
+   * RACE: one of its users may make a call while it is notified of a loss: no caller enters beside
+   * the others then.
+   */
   #isLosing = false;
   /** Callers that have left, and whose units no caller has taken yet. */
   #leavers: Leaver[] = [];
 
-  /** It has so many units. Not more than were asked for, whatever a message says. */
+  /** Has `units` units, but never more than requested, whatever a message says. */
   constructor(lock: TenureHome, hold: Hold, run: Run, units: number) {
     super(lock, hold);
     this.run = run;
@@ -64,13 +65,16 @@ export class PooledTenure extends Tenure implements Pool {
     const { first } = one.line;
     if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect);
     else {
-      // It was asked for by one that has gone. Those after the first do not come in before it.
+      // The caller that it was asked for has gone. Callers after the first do not enter before it.
       this.leave();
       one.start();
     }
   }
 
-  /** To this caller, and to those after it, in order, as far as it goes. The rest goes back. */
+  /**
+   * Serves this caller, and those after it, in order, as far as the units go. The remaining units
+   * go back.
+   */
   protected give(one: Acquisition, waiter: Waiter): void {
     this.#admit(one, waiter, false);
     for (let { first } = one.line; first && this.#serves(first.terms); { first } = one.line)
@@ -89,7 +93,7 @@ export class PooledTenure extends Tenure implements Pool {
     if (isPass) this.hold.turns++;
     this.free -= unitsOf(terms);
     const lease = this.enter(terms, caller);
-    // Nothing is left that was offered: those that have left need no command.
+    // No offered unit is left: the callers that have left need no command.
     if (this.free === 0) this.#settle();
     return lease;
   }
@@ -104,7 +108,7 @@ export class PooledTenure extends Tenure implements Pool {
   }
 
   #passes(comer: Applicant): boolean {
-    // RACE: the process ends: the next caller here would have them, and would never know.
+    // RACE: the process is ending: the next caller here would get them and never know.
     if (isEnding || !this.#isOurs) return false;
     const { mono, wall } = now();
     return passes(this, comer, this.context.window, mono, wall);
@@ -118,7 +122,7 @@ export class PooledTenure extends Tenure implements Pool {
     return lease;
   }
 
-  /** What was kept for those that come in this turn could be theirs by the next command. */
+  /** Could units kept for callers of this turn go to the line with the next command? */
   lineFormed(): void {
     this.#giveBack();
   }
@@ -141,16 +145,16 @@ export class PooledTenure extends Tenure implements Pool {
         this.#giveBack();
         return;
       }
-      // Callers that came in together leave in one turn of the event loop, and come back in the same
-      // one.
+      // Callers that came in together leave in one turn of the event loop, and come back in the
+      // same turn.
       this.lock.look();
       atTurnEnd(this.#turned);
     });
   }
 
   /**
-   * Its user wants to know that it was held so far: of the last one the release says it, of others a
-   * renewal.
+   * Its user wants confirmation that it was held until now: the release gives it to the last one, a
+   * renewal to others.
    */
   #confirmed(lease: SharedLease, held: number): Promise<void> {
     if (this.users.size === 0)
@@ -164,20 +168,21 @@ export class PooledTenure extends Tenure implements Pool {
     return confirmed;
   }
 
-  /** Units are free: to those that stand in line, in order, as far as they may have them. */
+  /** Units are free: serves the callers in line, in order, as far as they may have them. */
   #serveLine(): void {
     const one = this.lock.shared;
     if (!one?.line.first) return;
     for (let { first } = one.line; first && this.#passes(first); { first } = one.line)
       this.#admit(one, first, true);
-    // One that has just left may come back at once, and its process would have given up its place.
+    // A caller that has just left may come back at once, and its process would have given up its
+    // place.
     if (!one.line.first) atTurnEnd(() => one.deserted());
     else one.reconsider();
   }
 
   readonly #turned = (): void => this.#giveBack();
 
-  /** What nobody uses goes back to Redis. */
+  /** Unused units go back to Redis. */
   #giveBack(): void {
     if (this.isOver || this.free === 0) return;
     const { hold, context } = this;
@@ -202,11 +207,11 @@ export class PooledTenure extends Tenure implements Pool {
     };
     this.kind.shrink?.(hold, stays, {
       answered: (answer) => {
-        // RACE: where the hold ended meanwhile, a second copy of this command finds nothing, and
+        // RACE: if the hold ended meanwhile, a second copy of this command finds nothing, and
         // nothing was lost.
         const isBroken = commands.epoch !== epoch && this.isOver;
-        // RACE: first: a listener that is told of the loss may call, and would get units of a hold
-        // that is gone.
+        // RACE: first, because a listener of the loss may make a call, and would get units of a
+        // hold that is gone.
         if (answer.is !== "released" && !this.isOver) this.lose("gone");
         done(({ lease, held }) => {
           const loss = this.lossOf(lease, held, answer, isBroken);
@@ -249,18 +254,18 @@ export class PooledTenure extends Tenure implements Pool {
     this.toldLost(lease, this.leaves(lease), error);
     if (this.users.size === 0 && !this.isOver) this.leave();
     if (this.isOver || this.#isLosing) return;
-    // Of a hold that is over nothing is left for the others.
+    // A hold that is over has nothing left for the others.
     if (this.hold.left() <= 0) {
       this.lose(error.reason, error.by);
       return;
     }
-    // RACE: its caller may still be at work, as that of any lease that was lost. No other one of
-    // this process takes its place by a pass: so its units are free only now, after the listeners
-    // that were told, and go back to Redis in the same statement.
+    // RACE: the lost caller may still be working. So no local hand-off passes its units on: they
+    // are freed only now, after the listeners were called, and go back to Redis in the same
+    // statement.
     this.free += unitsOf(lease.terms);
     this.#giveBack();
   }
 
-  /** Nobody is told that others wait for what is shared. */
+  /** Shared permits are not recalled. */
   recalled(): void {}
 }

@@ -8,9 +8,9 @@ import type { Hold } from "./lease/hold.ts";
 import type { AttemptOptions, Callback, LockKind } from "./lock-kind.ts";
 
 /**
- * Asks the client that may cache a lock to give it up, for a caller that does not want the lock: by
- * a place in the queue that its client leaves as soon as it is granted the lock. The grant says that
- * the lock was given up.
+ * Asks the client that may cache a lock to give it up, for a caller that does not want the lock
+ * itself. It queues with a hold that is withdrawn as soon as it is granted the lock; the grant
+ * shows that the lock was given up.
  */
 export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, Expecting {
   readonly mode = "queue";
@@ -27,7 +27,7 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
   readonly #context: Context;
   readonly #hold: Hold;
   #is: Recalled = "silent";
-  /** Of the command, and of the holder. */
+  /** Called for the command's answer, and for the holder's. */
   #sent: (error?: unknown) => void = () => {};
   #ended: () => void = () => {};
 
@@ -58,17 +58,18 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
       await within(ended, wait);
     } finally {
       inbox.asked.delete(this.nonce);
-      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to
-      // the next waiter; a grant that is read behind this is left once more (R3).
+      // RACE: the grant may be on its way, or this command's outcome is unknown. Once withdrawn,
+      // the lock goes on to the next waiter; a grant that is read after this is withdrawn once more
+      // (R3).
       this.#context.leave(this.#kind, this.#hold);
     }
     return this.#is;
   }
 
   answered(answer: AttemptAnswer): void {
-    // Free since a moment ago: the holder that was meant has ended by itself.
+    // Became free a moment ago: the holder meant has ended by itself.
     if (answer.is === "owner") this.#end(this.meant === null ? "released" : "free");
-    // Not queued: somebody else has it by now.
+    // Not queued: another caller has it by now.
     else if (answer.is === "held" && answer.position === null) this.#end("busy");
     else if (answer.is !== "held") this.#end("silent");
     this.#sent();

@@ -3,13 +3,13 @@ import { clocks } from "../util/clock.ts";
 
 /**
  * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the
- * queue. Only the first one sleeps and looks again, and its re-check keeps the entries of all.
- * Protects Redis from n re-checks for n holds, and the entries from ending between the looks of one
- * and of the next. Grants come in order, so the first is also the one whose message can be missing.
+ * queue. Only the first one sleeps and re-checks, and its re-check keeps all entries. Protects
+ * Redis from n re-checks for n holds, and the entries from ending between two re-checks. Grants
+ * come in order, so only the first can be missing its message.
  *
- * RACE: two that look by themselves keep the same entries, each for as long as its own place wants.
- * The last look of the near one shortens what the far one has written; the near one gets the lock,
- * and the far one sleeps past the end of its entry.
+ * RACE: two places that re-check separately keep the same entries, each for as long as its own
+ * position needs. The last re-check of the near one shortens what the far one has written; the near
+ * one gets the lock, and the far one sleeps past the end of its entry.
  */
 export class RecheckGroup {
   readonly #places = new Set<Place>();
@@ -24,8 +24,8 @@ export class RecheckGroup {
   }
 
   /**
-   * A new entry has the shortest time to live: the first hold must look before that is over,
-   * however far it stands.
+   * A new entry has the shortest time to live: the first hold must re-check before that is over,
+   * however far back the entry is.
    */
   add(place: Place): void {
     const [first] = this.#places;
@@ -34,8 +34,8 @@ export class RecheckGroup {
   }
 
   /**
-   * When the first goes, the next one looks when the first would have: there is a re-check in every
-   * period.
+   * When the first goes, the next one re-checks when the first would have: so every period has a
+   * re-check.
    */
   remove(place: Place, dueAt: number): void {
     const wasFirst = this.isFirst(place);
@@ -44,17 +44,18 @@ export class RecheckGroup {
     if (!next) return;
     const now = clocks.mono.now();
     next.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));
-    // RACE: in a crowd whose turns are as short as a look, every first one is granted before its
-    // look is executed, which keeps no entries then, and all of them end. Sent before the caller
-    // that got the lock can give it back, a look is executed in time.
+    // RACE: in a crowd with very short turns, each first place is granted the lock before its
+    // re-check runs. That re-check then keeps no entries, and all of them would end. So the next
+    // place re-checks in a microtask: the command is sent before the caller that got the lock can
+    // give it back, and so runs in time.
     if (dueAt <= now) queueMicrotask(() => next.lookAgain());
   }
 }
 
 /** A hold in a queue of Redis: its acquisition. */
 interface Place {
-  /** Looks again at this time at the latest. */
+  /** Re-checks at this time at the latest. */
   lookBefore(at: number): void;
-  /** Looks again now. */
+  /** Re-checks now. */
   lookAgain(): void;
 }

@@ -2,21 +2,20 @@ import { UNANSWERED } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 
 /**
- * What the commands about one lock tell about Redis. "Somebody else holds it" is only said when
- * Redis was heard saying so: no command has failed since its last answer, and none is unanswered
- * for long.
+ * What the commands about one lock show about Redis. A caller gets "busy" only if Redis reported
+ * it: no command has failed since its last answer, and none has been unanswered for long.
  */
 export class RedisHealth {
   /** Failures in a row, and the last one. */
   failures = 0;
   failure: unknown;
   /**
-   * When the first command was sent that is unanswered, on the monotonic clock; 0: none is. Written
-   * where commands are sent.
+   * When the oldest unanswered command was sent, on the monotonic clock; 0: none is unanswered.
+   * Written by the senders of commands.
    */
   askedAt = 0;
 
-  /** When the last try or look was sent that Redis has answered, on the monotonic clock. */
+  /** When the last try or re-check that Redis has answered was sent, on the monotonic clock. */
   saidAt = Number.NEGATIVE_INFINITY;
 
   answered(): void {

@@ -10,8 +10,8 @@ import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * Warns of the commonest self-made deadlock: a caller waits for a lock that its own process keeps
- * holding, in this client or in another one.
+ * Warns of the most common self-made deadlock: a caller waits for a lock that its own process keeps
+ * holding, in this client or another.
  */
 export class SelfWait {
   readonly #watchdog: Watchdog;
@@ -19,7 +19,7 @@ export class SelfWait {
   readonly #ref = new WeakRef<SelfWait>(this);
   readonly #lastLooks = new WeakMap<Callers, number>();
   #lastWarning = Number.NEGATIVE_INFINITY;
-  /** Both places of each wait for the own scope that was told. */
+  /** Both places of each reported wait for its own scope. */
   readonly #places = new Set<string>();
 
   constructor(watchdog: Watchdog, events: Events) {
@@ -32,7 +32,7 @@ export class SelfWait {
     clients.delete(this.#ref);
   }
 
-  /** What this client holds of a lock; null: nothing. */
+  /** This client's lease of a lock; null: none. */
   leaseOf(protocol: string, name: string): SharedLease | null {
     for (const lease of this.#leasesOf(protocol, name)) return lease;
     return null;
@@ -43,12 +43,12 @@ export class SelfWait {
       if (lease.name === name && lease.owner.kind.protocol === protocol && lease.held) yield lease;
   }
 
-  /** Called now and then while callers wait in Redis; `head` is the first of them. */
+  /** Called periodically while callers wait in Redis; `head` is the first of them. */
   look(callers: Callers, head: Waiter): void {
     const at = clocks.mono.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     const { kind, name } = callers;
-    // Its candidates wait on purpose, also those of one process.
+    // Candidates of an election wait on purpose, even within one process.
     if (kind.protocol === "election") return;
     this.#lastLooks.set(callers, at);
     if (kind.unitsFreeWithout) {
@@ -72,14 +72,14 @@ export class SelfWait {
    */
   async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.inspect(name).catch(() => null);
-    // The number of the hold alone would not do: every client begins at 1.
+    // The hold's number alone is not enough: every client begins at 1.
     if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
     if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");
   }
 
   /**
-   * Several callers may hold it at once, in this process too: only a caller whose units would not
-   * be free if all others gave theirs back waits for its own process.
+   * Several callers may hold it at once, in this process too. A caller waits for its own process
+   * only if its units would not be free even after all others gave theirs back.
    */
   async #lookAmong(callers: Callers, at: number): Promise<void> {
     const { kind, name } = callers;
@@ -133,9 +133,9 @@ export class SelfWait {
   }
 
   /**
-   * A caller has waited for `waited` ms for what its own scope holds. An event for every such
-   * caller; a process warning once for each two places.
-   * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
+   * A caller has waited for `waited` ms for a lock that its own scope holds. An event for every
+   * such caller; a process warning once for each pair of places. `place`: where the call was made.
+   * `taken`: where the lock was taken; null: unknown.
    */
   warnOfScope(
     name: string,
@@ -166,27 +166,26 @@ interface Callers extends Iterable<Waiter> {
 }
 
 /**
- * The clients of this process that are not closed. A client that was only forgotten must not be
- * kept by this.
+ * The clients of this process that are not closed. This must not keep an abandoned client from
+ * being collected.
  */
 const clients = new Set<WeakRef<SelfWait>>();
 
 /**
- * When a caller that waits for a lock of its own process has waited for so long that it must be
- * called a deadlock.
+ * When a wait for a lock of the caller's own process has been long enough to call it a deadlock.
  */
 export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
 
 /**
- * Of these callers, the first one that may have been called by the code that holds the lock: a
- * caller that came before the holder got it waits in a plain queue.
+ * The first of these callers that the code holding the lock may have made: a caller that came
+ * before the holder got the lock is simply queueing.
  */
 export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
   for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
   return null;
 }
 
-/** Of names that are made at run time there may be any number of places. */
+/** Names made at run time can lead to any number of places. */
 const MOST_PLACES = 1_000;
 const MINUTE = 60_000;
 const LOOK_EVERY = 1_000;

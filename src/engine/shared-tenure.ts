@@ -6,38 +6,37 @@ import { sendAtTurnEnd } from "../redis/late.ts";
 import type { AttemptAnswer, HolderFlag, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
+import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE } from "./lease/release-outcome.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { KeptEnd } from "./linger-policy.ts";
+import type { KeptEnd } from "./linger-learner.ts";
 import { type Applicant, ttlFor } from "./policies/fits.ts";
 import { isJoinable, isOpen, leaseFits, next, type Openness } from "./policies/shared.ts";
-import type { Leaver } from "./release.ts";
+import type { Leaver } from "./release-command.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
-import { atTurnEnd, isTurnSpent } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * One hold that readers of this process share, each with a lease of its own. What is found serves
- * all that wait, and others come in while it is known that nobody waits, or when Redis says so
- * again (`join`). Protects writers from readers that come in one after the other without Redis
- * seeing any of them, and users from each other: a lease ends by itself, and the hold when it has
- * no user any more.
+ * One hold that readers of this process share, each with a lease of its own. A hold that comes
+ * serves all readers that wait; more enter while it is known that no caller waits, or when Redis
+ * says so again (`join`). Protects writers from readers that enter one after the other without
+ * Redis knowing of any of them, and users from each other: a lease ends by itself, and the hold
+ * when its last user has left.
  *
  * | while users are inside | true in Redis | leaves it by |
  * |---|---|---|
- * | in a writer's time | the hold is the writer's | the writer leaves, users stay → shared, once Redis is asked · none stays → ended |
- * | open | a hold of one unit; nobody waited less than 25 ms ago | its time is over → shared |
- * | shared | a hold of one unit | a join: nobody waits → open · somebody waits, unknown → closed · nobody has it → ended, all users lost |
- * | closed | the same, and somebody waits | the last user leaves → ended |
+ * | inside a writer's lease | the hold is the writer's | the writer leaves, users stay → shared, once Redis is asked · none stays → ended |
+ * | open | a hold of one unit; less than 25 ms ago no caller waited | its time is over → shared |
+ * | shared | a hold of one unit | a join: no caller waits → open · one waits, or unknown → closed · it does not exist → ended, all users lost |
+ * | closed | the same, and a caller waits | the last user leaves → ended |
  *
- * The last user of an open hold is followed by a turn of the event loop, in which another one may
- * come. While a join is under way the hold stays, because its answer is about a reader that comes
- * in.
+ * After the last user of an open hold, a turn of the event loop passes in which another one may
+ * come. While a join is under way the hold stays, because its answer is about a reader that enters.
  */
 export class SharedTenure extends Tenure implements Openness {
-  /** In whose time its users are; null: in nobody's, or that one has left. */
+  /** The writer inside whose lease its users are; null: there is none, or it has left. */
   writer: SharedLease | null;
   asked: Instant;
   isClosed: boolean;
@@ -54,7 +53,8 @@ export class SharedTenure extends Tenure implements Openness {
     this.#isInside = writer !== undefined;
     this.#lingers = lingers;
     const isKnown = writer === undefined && hold.wantedAt === null;
-    // RACE: it counts from the sending. When the answer is read a writer may have waited for long.
+    // RACE: the time counts from the sending: by the time the answer is read, a writer may have
+    // waited for long.
     this.asked = isKnown ? hold.seen : NEVER;
     this.isClosed = writer === undefined && !isKnown;
   }
@@ -71,7 +71,7 @@ export class SharedTenure extends Tenure implements Openness {
   protected give(one: Acquisition, waiter: Waiter): void {
     this.admit(one, waiter, this.borrow(waiter.terms, waiter), false);
     this.#serve(one, Number.POSITIVE_INFINITY);
-    // The others go on with a hold of their own.
+    // The others continue with their own hold.
     one.start();
   }
 
@@ -82,13 +82,13 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   /**
-   * Lets those in that the hold suits, up to the first writer of this process, and up to the first
-   * that has come later than `by`.
+   * Admits the callers that the hold suits, up to the first writer of this process, and up to the
+   * first caller that came later than `by`.
    */
   #serve(one: Acquisition, by: number): void {
     const { mono, wall } = now();
     const until = Math.min(by, this.lock.writerSince);
-    // A listener may call or abort while it is told.
+    // Listeners may make or abort calls meanwhile.
     for (const waiter of [...one.line]) {
       if (waiter.since > until) break;
       const isHere = waiter.listed && waiter.group === one && this.#isOurs;
@@ -100,8 +100,9 @@ export class SharedTenure extends Tenure implements Openness {
 
   takeIn({ terms }: Applicant, caller: Caller): SharedLease | null {
     const { mono, wall } = now();
-    // RACE: a writer of this process may not be in the queue of Redis yet, and a question that was
-    // sent before it came says that nobody waits: what is known of a hold is not enough.
+    // RACE: a writer of this process may not be in Redis's queue yet, and the answer to a question
+    // sent before it came says that no caller waits. So this does not rely on what is known of the
+    // hold.
     if (isTurnSpent(mono) || this.lock.writerSince < Number.POSITIVE_INFINITY) return null;
     if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
@@ -116,17 +117,20 @@ export class SharedTenure extends Tenure implements Openness {
     return !this.isOver && !this.writer && !this.hold.isRevoked;
   }
 
-  /** A writer of this process comes: what nobody uses ends. It need not wait for a message. */
+  /** A writer of this process comes: an idle hold ends at once, without a message. */
   giveWay(): void {
     if (this.isIdle) this.#giveBack();
   }
 
-  /** Messages may have been missed that say that somebody waits: no reader comes in without asking. */
+  /**
+   * Messages that say that a caller waits may have been missed: no reader enters without a round
+   * trip.
+   */
   askAgain(): void {
     this.asked = NEVER;
   }
 
-  // ---- Redis is asked whether more may come in
+  // ---- Redis is asked whether more may enter
 
   override joinedBy(one: Acquisition, first: Waiter): boolean {
     const { mono, wall } = now();
@@ -141,8 +145,8 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   /**
-   * Without asking, after a turn of the event loop: readers that come and go must not keep that to
-   * themselves.
+   * Without a round trip, after a turn of the event loop: readers that come and go must not
+   * monopolise it.
    */
   #rest(one: Acquisition, first: Waiter): void {
     this.isJoining = true;
@@ -150,24 +154,24 @@ export class SharedTenure extends Tenure implements Openness {
     atTurnEnd(() => {
       this.isJoining = false;
       const { mono, wall } = now();
-      // RACE: the event loop may have stood still instead of turning: what was known when the caller
-      // came is too old by now.
+      // RACE: the event loop may have been blocked before that turn: the information from the
+      // caller's arrival is too old by now.
       if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(one, first);
       else this.#asked(one, first, this.asked);
       this.#leaveUnused();
     });
   }
 
-  /** Whether nobody waits; and raises its end for a caller. */
+  /** Asks whether a caller waits, and raises its end for a caller. */
   #join(one: Acquisition, head: Waiter): void {
     const { health, kind } = this.lock;
-    // RACE: a join is a user. Its answer may come after the unlock of the last reader, and would be
-    // about a hold that was given back.
+    // RACE: a join counts as a user. Otherwise its answer could come after the last reader's
+    // unlock, and would be about a hold that was given back.
     this.isJoining = true;
     this.#stay();
     const sent = now();
     health.askedAt ||= sent.mono;
-    // What may stay is asked for the window only.
+    // A hold that may stay is requested only for the window.
     const lease = this.#lingers ? this.ttlFor(head.terms) : head.terms.lease;
     this.hold.asks(lease, sent.mono);
     kind.sharing?.join(this.hold, lease, {
@@ -195,19 +199,18 @@ export class SharedTenure extends Tenure implements Openness {
     }
     const { ttl, waits } = answer;
     // RACE: after the deadline the answer may be about a later grant of this hold, which a copy of
-    // its acquire has queued again. That somebody waits counts as a recall, which may have been
-    // lost.
+    // its acquire has queued again. "A caller waits" counts as a recall, which may have been lost.
     const isOurs = this.hold.renewed(sent, { ttl, waits, isTold: false });
     if (isOurs && !waits) this.asked = sent;
     else this.isClosed = true;
   }
 
-  /** Redis was asked for this caller, and for all that have come until then, or soon after. */
+  /** Redis was asked for this caller, and for all that came before that, or soon after. */
   #asked(one: Acquisition, head: Waiter, sent: Instant): void {
     if (isJoinable(this)) this.#serve(one, sent.mono + SHARE_TIME);
     const { first } = one.line;
     if (!first) one.stop();
-    // What this answer has not brought, another one would not bring either.
+    // Another answer would bring these callers no more than this one.
     else if (first === head || first.since <= sent.mono) one.startAnew(first);
     else one.start();
   }
@@ -220,7 +223,7 @@ export class SharedTenure extends Tenure implements Openness {
 
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
-    // Of a reader that came in a writer's time the writer's call has told.
+    // The writer's call reports a reader inside the writer's lease.
     if (lease.kind !== "write" && this.context.events.isUsed) this.tellReleased(lease, held);
     if (!this.#isUnused) {
       if (lease.isConfirmed) return this.confirm(lease, held);
@@ -235,7 +238,7 @@ export class SharedTenure extends Tenure implements Openness {
     if (!this.isShared || !isOpen(this, clocks.mono.now(), clocks.wall.now()))
       return this.release(lease, held, null);
     // Readers that come and go together leave in one turn of the event loop, and come back in the
-    // same one.
+    // same turn.
     return new Promise((resolve) => {
       this.#leaving = { lease, held, resolve };
       atTurnEnd(this.#turned);
@@ -248,13 +251,13 @@ export class SharedTenure extends Tenure implements Openness {
     leaving?.resolve(this.release(leaving.lease, leaving.held, null));
   };
 
-  /** Somebody is inside again, or will be. */
+  /** A caller is inside again, or will be. */
   #stay(): void {
     this.#settle();
     if (this.isIdle) this.reopen(this.isJoining);
   }
 
-  /** The last user that has left needs no release of its own. */
+  /** The last user that has left needs no release. */
   #settle(): void {
     const leaving = this.#leaving;
     this.#leaving = null;
@@ -262,12 +265,12 @@ export class SharedTenure extends Tenure implements Openness {
     leaving?.resolve();
   }
 
-  /** A join was answered, or its user lost it: without a user the hold goes. */
+  /** A join was answered, or its user lost the hold: without a user the hold goes. */
   #leaveUnused(): void {
     if (this.#isUnused && !this.#leaving) this.leave();
   }
 
-  /** Has nobody any use for it? */
+  /** Has it neither a user nor a use? */
   get #isUnused(): boolean {
     const isUsed = this.users.size > 0 || this.isJoining || this.claiming || this.writer;
     return !isUsed && !this.isOver;
@@ -278,16 +281,16 @@ export class SharedTenure extends Tenure implements Openness {
     this.lock.ended(this);
   }
 
-  /** The writer has left, and its readers stay: it is theirs. */
+  /** The writer has left, and its readers stay: the hold is theirs. */
   outlive(lock: TenureHome): void {
-    // Its first one may have been forgotten meanwhile, because no caller waited there.
+    // The first local lock may have been dropped meanwhile, because no caller waited there.
     this.lock = lock;
     this.writer = null;
     this.#isInside = false;
     this.lock.began(this);
   }
 
-  // ---- nobody is inside, and it stays
+  // ---- it stays while idle
 
   protected override get known(): string {
     return knownReads(this.hold.name);
@@ -298,15 +301,15 @@ export class SharedTenure extends Tenure implements Openness {
     const { linger, idle } = context;
     if (!this.#lingers || terms.linger === 0 || kind === "multi" || idle.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
-    // It would be kept only to be recalled by a writer of this process.
+    // A writer of this process would recall it at once.
     if (this.lock.hasWriter) return false;
     const mono = clocks.mono.now();
-    // RACE: a writer that queued after one that would not wait, and was told "busy", has told nobody
-    // so: then Redis must have said of a later moment that nobody waits.
+    // RACE: a writer that queued after one that does not wait, and that got "busy", has notified no
+    // holder. So Redis must have reported later that no caller waits.
     if (this.asked.mono < this.triedAt) return false;
     if (!this.mayStay(mono)) return false;
     if (!linger.keeps(this.known, mono, this.keeping?.saved ?? 0)) return false;
-    // It is not renewed with nobody inside.
+    // It is not renewed while idle.
     this.becomeIdle(mono, Math.min(mono + terms.linger, hold.endMono));
     return true;
   }
@@ -325,7 +328,7 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   #giveBack(): void {
-    // Nobody waits for what becomes of it; a loss is told by an event.
+    // No caller waits for the answer; an event reports a loss.
     this.release(this.nobody(), 0, null).catch(() => {});
   }
 
@@ -337,19 +340,19 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   override lose(reason: LossReason, by: string | null = null): void {
-    // After its end it has just run out, which is nobody's loss.
+    // After its end it has merely expired, and no caller has lost it.
     const wasAlone = !this.isOver && this.users.size === 0;
     const isNews = wasAlone && this.wasKept && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;
     super.lose(reason, by);
     if (this.#isUnused) this.leave();
-    // Nobody is inside: readers that were may have lost it before they left, and were told at their
-    // unlock that it was theirs.
+    // No caller is inside: readers may have lost it before they left, although their unlock
+    // reported it as theirs.
     if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(this.hold.name, reason));
   }
 
-  /** A user's time is over, or that of the hold. */
+  /** A user's time is over, or the hold's. */
   lost(lease: SharedLease, error: LockLostError): void {
     const held = this.leaves(lease);
     if (!this.#isInside) this.toldLost(lease, held, error);
@@ -364,15 +367,15 @@ export class SharedTenure extends Tenure implements Openness {
   // ---- messages
 
   /**
-   * Somebody waits for the lock, and says so. RACE: it is a hint, which may be lost: the answer of
-   * every join says the same, and without one no reader comes in for long.
+   * A message says that a caller waits for the lock. RACE: the message is a hint that may be lost:
+   * the answer of every join says the same, and without one no reader enters for long.
    */
   recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
     if (!this.#lingers) return;
     const { hold, isIdle, context } = this;
     if (nonce !== null && (isQuestion || !isIdle)) {
-      // A writer that does not wait wants to know, and no more: it would divide the readers each
-      // time.
+      // A writer that does not wait only asks. Otherwise each such question would close the
+      // readers' hold.
       if (!isQuestion) this.triedAt = clocks.mono.now();
       this.kind.sharing?.answer(hold.name, nonce, isIdle ? "idle" : "busy");
       return;
@@ -382,17 +385,17 @@ export class SharedTenure extends Tenure implements Openness {
     if (!isIdle) return;
     context.idle.recalled(hold.name);
     sendAtTurnEnd(() => this.#giveBack());
-    // Last: a listener may call, and would find what is wanted.
+    // Last: a listener may make a call, and would find a hold that is wanted.
     this.tellRecalled();
   }
 }
 
-/** How it begins: in a writer's time, or with a hold of its own. */
+/** How it begins: inside a writer's lease, or with its own hold. */
 interface Beginning {
   readonly writer?: SharedLease;
   /** May it stay with this process when the last user has left? */
   readonly lingers?: boolean;
 }
 
-/** By what a client remembers whether the reads of a lock were worth keeping. */
+/** The name under which a client remembers whether caching the reads of a lock was worth it. */
 export const knownReads = (name: string): string => `rw:${name}`;

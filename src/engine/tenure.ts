@@ -13,26 +13,27 @@ import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { tryAgain } from "./lease-too-short.ts";
-import { ASKED, type KeptEnd, TAKEN } from "./linger-policy.ts";
+import { ASKED, type KeptEnd, TAKEN } from "./linger-learner.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { type Applicant, fits } from "./policies/fits.ts";
 import type { RedisHealth } from "./redis-health.ts";
-import { Release } from "./release.ts";
+import { ReleaseCommand } from "./release-command.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
  * One hold that owns the lock, and its users in this process: which callers are inside, which comes
- * next without Redis, and when it goes back. Protects callers from a hold that is over, taken away
- * or too short for them, and the other processes from a hold that stays here without a user.
+ * next without Redis, and when it goes back. Protects callers from a hold that is over,
+ * force-released or too short for them, and the other processes from a hold that stays here without
+ * a user.
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|
  * | inside | ours until the deadline; a user, or a caller that waits for a renewal or for a turn of the event loop | the last user leaves → the next one is inside · idle · leaving · ended |
- * | idle | the same, for the window at the most; nobody is inside, nothing was sent | a caller → inside · wanted, its time over, too many, nothing is heard, the client closes → ended |
+ * | idle | the same, at most for the window; no caller is inside, nothing was sent | a caller → inside · wanted, its time over, too many, no subscription, the client closes → ended |
  * | leaving | the same until the end of this turn of the event loop | a caller → inside · turned → ended |
  * | ended | a release, yield or leave is on its way | – |
  *
- * What differs is whether one caller is inside at a time (`ExclusiveTenure`), all readers
+ * Subclasses differ in whether one caller is inside at a time (`ExclusiveTenure`), all readers
  * (`SharedTenure`), or as many as there are units (`PooledTenure`).
  */
 export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
@@ -42,14 +43,17 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   protected lock: TenureHome;
   readonly users = new Set<SharedLease>();
   state: "inside" | "idle" | "leaving" | "ended" = "inside";
-  /** How it stays here while nobody is inside. Null: somebody was all the time. */
+  /** How it stays here while idle. Null: it was never idle. */
   keeping: Keeping | null = null;
-  /** The call that was inside last, and what it asked for. */
+  /** The call that was inside last, and its terms. */
   call = 0;
   terms: Terms = NO_TERMS;
-  /** When a caller that would not wait was last told that somebody is inside. */
+  /** When a caller that does not wait last got the answer that a caller is inside. */
   protected triedAt = Number.NEGATIVE_INFINITY;
-  /** The first token for which Redis has not said yet that the lock was ours; undefined: its own. */
+  /**
+   * The first token for which Redis has not yet confirmed that the lock was ours; undefined: its
+   * own.
+   */
   protected firstToken: number | undefined = undefined;
   /** A caller that gets the hold as soon as a renewal is answered. */
   claiming: Waiter | null = null;
@@ -63,56 +67,62 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.hold = hold;
   }
 
-  /** May a caller come in without standing in line? */
+  /** May a caller enter without joining the line? */
   abstract readonly isOpen: boolean;
-  /** The user, where only one can be inside; null: nobody is. */
+  /** The user, if only one can be inside; null: none is. */
   abstract readonly holder: SharedLease | null;
-  /** A caller comes in that does not stand in line, without a command. Null: it has to wait. */
+  /** A caller enters without joining the line and without a command. Null: it has to wait. */
   abstract takeIn(comer: Applicant, caller: Caller): SharedLease | null;
-  /** A caller now stands in line. */
+  /** The line has its first caller. */
   abstract lineFormed(): void;
-  /** To the first caller of the line, to which the hold came, and to those after it that it serves. */
+  /**
+   * Gives it to the first caller of the line, for which the hold came, and to the later ones that
+   * it serves.
+   */
   protected abstract give(one: Acquisition, waiter: Waiter): void;
-  /** Its last user has left, of a lease that is released by an unlock. */
+  /** The last user of a lease has left, by an unlock. */
   abstract vacated(lease: SharedLease): Promise<void>;
   /** A user's lease is over. */
   abstract lost(lease: SharedLease, error: LockLostError): void;
-  /** Somebody wants the lock. See the message `recall`. */
+  /** Another caller wants the lock. See the message `recall`. */
   abstract recalled(id: string, nonce: string | null, isQuestion: boolean): void;
 
   get isOver(): boolean {
     return this.state === "ended";
   }
 
-  /** Has it ever been without a user? */
+  /** Was it ever without a user? */
   get wasKept(): boolean {
     return this.keeping !== null;
   }
 
-  /** A caller in line may come in by a question about it: false, or it is being asked. */
+  /** May this caller in line enter after a command about the hold? True: it was sent. */
   joinedBy(_one: Acquisition, _first: Waiter): boolean {
     return false;
   }
 
-  /** What a hold is raised to for a caller that is next in it, in ms. */
+  /** TTL to request for the next caller in it, in ms. */
   protected ttlFor({ lease }: Terms): number {
     return lease;
   }
 
   // ---- it comes
 
-  /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. */
+  /**
+   * Gives it to the first caller in line, as it is or after a claim. `isDirect`: it came by an
+   * answer.
+   */
   found(one: Acquisition, isDirect: boolean): void {
     const { hold, kind, context } = this;
     const head = one.line.first;
     const left = hold.left();
     const isWanted = head !== null && left > 0 && !hold.isRevoked;
-    // One that may linger was not asked for so long.
+    // A hold that may linger was asked for a shorter time.
     const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
     const how = isWanted ? fits(hold, left, head.terms, context.window, isFull) : "too much";
     if (!head || how === "too much") {
-      // Nobody wants it any more; or the message was read so late that another client may have it;
-      // or it was asked for by a caller with a much longer lease, which has left.
+      // Either no caller wants it any more; or the message was read so late that another client may
+      // have it; or it was requested by a caller with a much longer lease, which has left.
       this.leave();
       const isLate = head !== null && isDirect && !hold.isRevoked && left <= 0;
       if (isLate) tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
@@ -125,9 +135,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   /**
-   * Has the hold renewed before a caller gets it, for so many ms. It came in time, so the caller's
-   * wait is over. `isNext`: another caller of this process has had it before; else it is raised from
-   * the grant window.
+   * Renews the hold to `ttl` ms before a caller gets it. The hold came in time, so the caller's
+   * wait is over. `isNext`: another caller of this process had it before; otherwise it is raised
+   * from the grant window.
    */
   protected async claim(
     one: Acquisition,
@@ -156,10 +166,10 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         return;
       }
       const isOver = !hold.isRevoked && hold.left() <= 0;
-      // After its deadline it has just run out: nobody's loss, and no sign that the lease of this
-      // caller is too short.
+      // After its deadline it has merely expired: no caller has lost it, and this caller's lease
+      // need not be too short.
       const isNews = isNext && answer.is !== "renewed" && !isOver;
-      // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
+      // RACE: the hold may have been granted again. So a failed claim withdraws it.
       this.leave();
       // A caller that has left may have lost it before.
       if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
@@ -178,8 +188,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       }
       health.answered();
       line.refuse(waiter, refusal());
-      // The same for all that have waited so long: asked one by one, the last of n would hear it
-      // after n timeouts of replicas.
+      // All that have waited as long get the same: asked one by one, the last of n would get its
+      // answer after n timeouts of replicas.
       this.lock.refuseSince(sent.mono, refusal);
       one.start();
     }
@@ -200,20 +210,20 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     return lease;
   }
 
-  /** A caller of the line comes in. `isPassed`: another one of this process had it before. */
+  /** A caller of the line enters. `isPassed`: by a local hand-off. */
   protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
     this.letIn(one, waiter, lease);
     if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
   }
 
-  /** The same, and nobody is told yet. */
+  /** The same, without events. */
   protected letIn(one: Acquisition, waiter: Waiter, lease: SharedLease): void {
     one.leaseTooShort = null;
     one.line.remove(waiter);
     waiter.give(lease);
   }
 
-  /** `kept`: nobody was inside, and nobody was asked. */
+  /** `kept`: it was idle here, and no round trip was needed. */
   protected tellAcquired(lease: SharedLease, since: number, passed: boolean, kept: boolean): void {
     const { events } = this.context;
     if (!events.hears("acquire")) return;
@@ -221,7 +231,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
   }
 
-  /** Returns for how many ms it was held. */
+  /** Returns how many ms it was held. */
   protected leaves(lease: SharedLease): number {
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
@@ -236,7 +246,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       events.tell("release", { ...ofHolder(lease), heldFor: held });
   }
 
-  /** Its user wants to know that it was held so far, and others stay. */
+  /** Its user wants confirmation that it was held until now, while others stay. */
   protected async confirm(lease: SharedLease, held: number): Promise<void> {
     const { hold, kind, context } = this;
     const sent = now();
@@ -248,8 +258,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         context.commands.replyTimeout,
       );
       if (!answer || answer.is === "renewed") return;
-      // RACE: first: a listener that is told of the loss may call, and would come into a hold that
-      // is gone.
+      // RACE: first, because a listener of the loss may make a call, and would enter a hold that is
+      // gone.
       this.renewed(hold, sent, answer);
       const loss = this.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
       if (loss) throw loss;
@@ -270,7 +280,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     if (this.isOver) return;
     if (answer.is !== "renewed") this.lose(answer.is);
     else if (this.applyRenewal(sent, answer, flag)) {
-      // For all users that it suffices.
+      // Postpones the renewal of all users for which this one suffices.
       for (const user of this.users) {
         const { lease } = user.terms;
         if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
@@ -279,33 +289,33 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     }
   }
 
-  /** Takes what a renewal has brought. False: nothing that counts. */
+  /** Applies a renewal's answer. False: it does not count. */
   protected applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
     const { hold } = this;
     const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, flag);
     return isOurs && hold.left() > 0 && !hold.isRevoked;
   }
 
-  // ---- nobody is inside, and it stays
+  // ---- it stays while idle
 
-  /** By what this client remembers whether it is worth keeping. */
+  /** The name under which this client remembers whether it is worth keeping. */
   protected get known(): string {
     return this.hold.name;
   }
 
-  /** Could another process ask for it, and would nobody wait for too long if this one died? */
+  /** Could another process recall it, and would none wait too long if this one died? */
   protected mayStay(mono: number): boolean {
     const { hold, context } = this;
     const { idle, commands, inbox } = context;
-    // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known:
-    // if this process died, others would wait for all of that for a lock that nobody uses.
+    // RACE: a claim or an extension may be under way. The TTL that it sets counts, not the known
+    // one: if this process died, others would wait that long for an unused lock.
     const isTooLong = hold.mayLiveUntil > mono + idle.window;
     if (!isTooLong && !commands.isAway && inbox.hears(hold.name)) return true;
     if (hold.lingers) this.learn(isTooLong ? "not kept" : "given up");
     return false;
   }
 
-  /** Nobody is inside from now on, until then at the latest. */
+  /** No caller is inside from now on, at most until `until`. */
   protected becomeIdle(mono: number, until: number): void {
     const { linger, idle } = this.context;
     this.keeping ??= newKeeping();
@@ -316,7 +326,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     idle.keep(this);
   }
 
-  /** Somebody is inside again, or will be. `asks`: after a command. */
+  /** A caller is inside again, or will be. `asks`: after a command. */
   protected reopen(asks: boolean): void {
     const { linger } = this.context;
     const { keeping, state } = this;
@@ -329,17 +339,17 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.state = "inside";
   }
 
-  /** How it ended, for the policy. */
+  /** Reports to the policy how it ended. */
   protected learn(how: KeptEnd): void {
     const { linger } = this.context;
     linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now());
   }
 
-  /** Somebody else wants what was kept, and its release was sent. */
+  /** Another process wants the cached lock, and its release was sent. */
   protected tellRecalled(): void {
     const { commands, events } = this.context;
     if (!this.keeping || !events.hears("recall")) return;
-    // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
+    // RACE: a listener that blocks the event loop would delay the release that others wait for.
     commands.flush();
     const { since, uses } = this.keeping;
     events.tell("recall", {
@@ -350,27 +360,30 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     });
   }
 
-  // ---- it goes
+  // ---- it ends
 
-  /** In favour of others. `by`: the last user. `waiting`: what here waits for that. */
+  /**
+   * Releases it for others. `by`: the last user. `waiting`: the acquisition that waits here for
+   * that.
+   */
   protected release(by: Departure, held: number, waiting: { woken(): void } | null): Promise<void> {
     this.end(by);
     // A plain promise: its rejections get the caller's line where they are made.
     return new Promise((resolve) => {
-      this.kind.release(this.hold, new Release(this, by, held, waiting, resolve));
+      this.kind.release(this.hold, new ReleaseCommand(this, by, held, waiting, resolve));
     });
   }
 
   /**
-   * RACE: late commands of it may be on their way, and one that queued it may be executed again: it
-   * is left, not released.
+   * RACE: late commands of it may be on their way, and the one that queued it may run again: so it
+   * is withdrawn, not released.
    */
   protected leave(by: Departure | null = null): void {
     this.end(by);
     this.context.leave(this.kind, this.hold);
   }
 
-  /** `by`: the last user; null: no event tells of a loss. */
+  /** `by`: the last user; null: no event reports a loss. */
   protected end(by: Departure | null): void {
     const { linger, inbox } = this.context;
     const { state } = this;
@@ -384,21 +397,21 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     if (this.keeping || this.hold.lingers) this.learnEnd(state === "idle");
   }
 
-  /** It has ended; `wasIdle`: with nobody inside. */
+  /** It has ended; `wasIdle`: while idle. */
   protected learnEnd(_wasIdle: boolean): void {}
 
-  /** It ends with nobody inside, and its release is sent for several together. */
+  /** It ends while idle, and its release is sent together with others. */
   takeLeave(): void {
     this.end(null);
   }
 
-  /** That was answered; null: it was not. */
+  /** The release was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
     if (answer === null) this.context.leave(this.kind, this.hold);
     else this.lossOf(this.nobody(), 0, answer, isBroken);
   }
 
-  /** What is known of the last user, which has left: no caller waits for what becomes of the hold. */
+  /** A record of the last user, which has left: no caller waits for the answer about the hold. */
   protected nobody(): Departure {
     const { hold, call, terms } = this;
     return {
@@ -416,12 +429,12 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- it is lost
 
-  /** It is nobody's any more: neither its users', nor a caller's that comes in. */
+  /** No caller has it any more: neither its users nor one that enters. */
   lose(reason: LossReason, by: string | null = null): void {
     for (const user of [...this.users]) user.lose(reason, by);
   }
 
-  /** Was it lost before its release? Then its holder is told. */
+  /** Was it lost before its release? Then its holder is notified. */
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
     if (answer.is === "released") return null;
     const loss = releaseOutcome(by.hold, answer, isBroken, this.kind);
@@ -438,7 +451,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- messages
 
-  /** A late one, of what an answer has told already. */
+  /** A late message that repeats an answer. */
   granted(id: string, _grant: Grant): boolean {
     return id === this.hold.id;
   }
@@ -449,33 +462,33 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 }
 
-/** What a tenure needs of its lock, and tells it. */
+/** What a tenure needs of its lock, and reports to it. */
 export interface TenureHome {
   readonly kind: LockKind;
   readonly name: string;
   readonly context: Context;
   readonly health: RedisHealth;
-  /** A caller of this process waits, and would hear of the lock. */
+  /** Subscribes when a caller of this process waits. */
   readonly channel: { readonly isHeard: boolean; listen(): void };
-  /** What the lock's value is to say of this process. */
+  /** What the lock's value should say about this process. */
   readonly flag: HolderFlag;
-  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
+  /** The acquisition of all callers here; null: there is none, or each caller has its own. */
   readonly shared: Acquisition | null;
-  /** Does a caller of this process want to write what its readers share? */
+  /** Does a caller of this process want to write while readers share the lock? */
   readonly hasWriter: boolean;
-  /** Since when the first of these waits; Infinity: none does, or none would. */
+  /** When the first of these began to wait; Infinity: there is none. */
   readonly writerSince: number;
-  /** The same lock as its readers have it. */
+  /** The same lock, for its readers. */
   readonly readers: TenureHome;
-  /** It has a hold of its own from now on. */
+  /** It has its own hold from now on. */
   began(tenure: Tenure): void;
-  /** Whether callers may come in without standing in line may have changed. */
+  /** Whether callers may enter without joining the line may have changed. */
   look(): void;
   /** It is over. */
   ended(tenure: Tenure): void;
-  /** Callers that have waited since before then are refused: more tries would end the same. */
+  /** Refuses callers that have waited since before then: more tries would end the same way. */
   refuseSince(before: number, error: () => Error): void;
-  /** Several callers that have left are told so together, and may come back together. */
+  /** Several callers that leave get their answers together, and may come back together. */
   gather(): void;
 }
 

@@ -8,9 +8,9 @@ import type { Terms } from "./lease/terms.ts";
 import type { BatchedTry } from "./lock-kind.ts";
 
 /**
- * One call that wants the lock. Settled once: with what `take` makes of its lease, with null
- * (another client holds it), or with an error. It is its own timer, list entry and listener of its
- * signal, because ten thousand of them are parked at a time.
+ * One call that wants the lock. Settled once: with the result of `take`, with null (another client
+ * holds it), or with an error. It is its own timer, list entry and listener of its signal, because
+ * ten thousand of them are parked at a time.
  */
 export class Waiter extends Timer implements Caller, Abortable {
   readonly call: number;
@@ -19,28 +19,27 @@ export class Waiter extends Timer implements Caller, Abortable {
   /** ms that the caller is willing to wait, and when the call began. */
   wait: number;
   readonly since = clocks.mono.now();
-  /** How often the lock may have been passed on in this process before this caller gets it. */
+  /** How many local hand-offs may come before this caller gets it. */
   readonly passes: number;
-  /** Of a try that belongs to a multi-lock. */
+  /** Set for a try within a multi-lock. */
   readonly batchedTry: BatchedTry | null;
   readonly signal: AbortSignal | undefined;
-  /** Is its first command unanswered? Then `at`, no timer's yet, says when to give up on it. */
-  unanswered = false;
-  /** Its first command left this process late, and its limit was put off for that. */
-  isSentLate = false;
   /**
-   * It would not wait, and does so for a moment, because a holder that may have nobody inside is
-   * asked.
+   * Is its first command unanswered? Until a timer is set, `at` is when to give up on that command.
    */
+  unanswered = false;
+  /** Its first command left this process late, so its time limit was extended. */
+  isSentLate = false;
+  /** It does not wait, except for a moment while a possibly idle holder is asked. */
   isAsking = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
   /**
-   * Of a call in a scope: does it wait for that scope itself? Then that is told, and not what
-   * `SelfWait` finds.
+   * For a call in a scope: does it wait for that scope itself? Then that is reported instead of the
+   * finding of `SelfWait`.
    */
   own: { readonly isOwn: boolean } | null = null;
-  /** The list in which it stands. Only `Line` writes these. */
+  /** Its place in the list. Only `Line` writes these. */
   group: Group | null = null;
   next: Waiter | null = null;
   previous: Waiter | null = null;
@@ -96,7 +95,7 @@ export class Waiter extends Timer implements Caller, Abortable {
     if (!resolve) return false;
     this.#resolve = null;
     if (this.signal) unlisten(this.signal, this);
-    // A part of a multi-lock gets its stack from that, where the caller's line is known.
+    // A member of a multi-lock gets its stack from the multi-lock, which knows the caller's line.
     const isFailing = this.kind !== "multi" && isOurs(error, this.signal);
     resolve(isFailing ? failing(error) : Promise.reject(error));
     return true;
@@ -107,44 +106,40 @@ export class Waiter extends Timer implements Caller, Abortable {
     this.group?.leave(this, reason);
   }
 
-  /** Its time to wait is up. */
+  /** Its time to wait is over. */
   override ring(): void {
     this.group?.late(this);
   }
 }
 
-/** How a caller comes in. */
+/** A caller's request. */
 export interface AcquireRequest {
   readonly terms: Terms;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
   /**
-   * Whose part it is, of a call that wants several locks, and says itself when it gives up. Left
-   * out: a call of its own.
+   * The call that this is part of: it wants several locks, and reports itself when it gives up.
+   * Left out: a call of its own.
    */
   readonly by?: Caller | undefined;
-  /**
-   * How often the lock may have been passed on in this process before this caller gets it. Left
-   * out: as its kind has it.
-   */
+  /** How many local hand-offs may come before this caller gets it. Left out: its kind's number. */
   readonly passes?: number | undefined;
   /** It is one of several tries that are sent together, with `wait` 0. */
   readonly batchedTry?: BatchedTry | undefined;
-  /** Gets the waiter, of a call that may leave the queue for what its scope does. */
+  /** Receives the waiter, for a call that may leave the queue because of its scope. */
   readonly came?: ((waiter: Waiter) => void) | undefined;
 }
 
 /** The acquisition that asks for a waiter. */
 interface Group {
-  /** Its time is up: of its wait, or of its first command. */
+  /** Its time is over: for its wait, or for its first command. */
   late(waiter: Waiter): void;
   /** It ends before its time, with this reason. */
   leave(waiter: Waiter, reason: unknown): void;
 }
 
 /**
- * How many callers of this client wait, and for how many ms the first of them has; null: none
- * waits.
+ * How many of these callers wait, and how many ms the first of them has waited; null: none waits.
  */
 export function waitingHere(waiters: Iterable<Waiter>): {
   waiting: number;

@@ -6,11 +6,11 @@ import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 
-/** What a script works on, and its fence. */
+/** A script's arguments and its fence. */
 export interface FencedEvalOptions extends FenceOptions {
   /**
-   * The script's KEYS, without a connection's `keyPrefix`. Default: none, and then `resource` must
-   * be given.
+   * The script's KEYS, without a connection's `keyPrefix`. Default: none; then `resource` is
+   * required.
    */
   keys?: readonly string[] | undefined;
   /** The script's ARGV. Default: none. */
@@ -25,19 +25,19 @@ const RULES = {
 };
 
 /**
- * Runs a Lua script, unless a holder with a larger token was there before: the check, the
- * remembering of the token and the script's own writes are one script to Redis. What the script
- * returns is what this resolves with.
+ * Runs a Lua script, unless a holder with a larger token came before: Redis runs the check, the
+ * storing of the token and the script's own writes as one script. Resolves with what the script
+ * returns.
  *
- * The script sees its own KEYS and ARGV only. The check stands before its first line (after a
- * `#!lua` line, if there is one) and has no line of its own, so that line numbers in errors are
- * right. An error of the script undoes nothing, in Redis as always; the token is remembered then.
- * The text "QUEUED" as its result is taken for what Redis answers inside MULTI, an error.
+ * The script sees its own KEYS and ARGV only. The check comes before its first line (after a
+ * `#!lua` line, if there is one) without a line of its own, so line numbers in errors are right. As
+ * always in Redis, an error of the script undoes nothing; the token is stored then. The result
+ * "QUEUED" counts as an error, because it is Redis's answer inside MULTI.
  *
- * @param script Lua. Redis keeps every text that it has run: give values as `args`, not in the text.
- * @throws as `fencedSet`; with more keys than one, or none, also TypeError without `resource`: the
- *   same resource must not get another fence by the order of its keys. An error of the script is
- *   the `cause` of a FencedWriteError.
+ * @param script Lua. Redis stores every script that it has run: give values as `args`, not in the text.
+ * @throws as `fencedSet`; with several keys, or none, also TypeError without `resource`: a
+ *   resource's fence must not depend on the order of its keys. An error of the script is the
+ *   `cause` of a FencedWriteError.
  * @example
  * import { fencedEval } from "holdfast/fencing";
  * const PAY = 'return redis.call("HSET", KEYS[1], "status", ARGV[1])';

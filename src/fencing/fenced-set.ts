@@ -8,23 +8,23 @@ import { write } from "./write.ts";
 /** How a key is set. Times are whole milliseconds. */
 export interface FencedSetOptions extends FenceOptions {
   /**
-   * How long the key lives. Default: until it is deleted, as with SET, which also takes an old time
-   * to live away.
+   * How long the key lives. Default: until it is deleted. As with SET, that also removes an earlier
+   * time to live.
    */
   ttl?: number | undefined;
 }
 
 /**
- * Sets a key, unless a holder with a larger token was there before: one script compares the token
- * with the highest that the resource has seen, remembers it and writes. The same token may write
- * again. `docs/fencing.md` tells what is kept where.
+ * Sets a key, unless a holder with a larger token came before: one script compares the token with
+ * the highest that the resource has seen, stores it and writes. The same token may write again.
+ * `docs/fencing.md` says what is stored where.
  *
  * The fence is described in Martin Kleppmann, "How to do distributed locking" (2016).
  *
  * @throws TypeError or RangeError for bad arguments, with nothing sent; LockLostError when `fence`
- *   is a lease that is known to be lost, LockError `LOCK_RELEASED` after its `unlock()`;
- *   StaleTokenError, with nothing written; FencedWriteError when Redis did not confirm the write,
- *   which may have been done where the cause is no reply of Redis.
+ *   is a lease known to be lost, LockError `LOCK_RELEASED` after its `unlock()`; StaleTokenError,
+ *   with nothing written; FencedWriteError when Redis did not confirm the write, which may have
+ *   been done unless the cause is a reply of Redis.
  * @example
  * import { fencedSet } from "holdfast/fencing";
  * await locks.lock("order:42").withLock(async (lease) => {

@@ -17,22 +17,22 @@ import { linkTo, noConnection } from "../redis/drivers.ts";
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {
   /**
-   * The token of the lock that protects the resource; or its lease, whose write is then refused
-   * here, with LockLostError, when its loss is known already.
+   * The token of the lock that protects the resource; or its lease: if that is known to be lost,
+   * the write is refused here with LockLostError.
    */
   fence: number | { readonly name: string; readonly token: number; assertHeld(): void };
   /**
-   * The name of what is protected: writes with the same one share a highest token. In Cluster it
-   * must have the slot of the keys: "{order:42}" for "{order:42}:status". Default: the key, where
+   * The name of what is protected: writes with the same name share a highest token. In Cluster it
+   * must have the slot of the keys: "{order:42}" for "{order:42}:status". Default: the key, if
    * there is exactly one.
    */
   resource?: string | undefined;
   /**
-   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever.
-   * Default: 86 400 000, a day; for ever where tokens are counters (below 10^15, as those of
-   * `redissonFencedLock`). The same for all writers of a resource. Where nothing is remembered, a
-   * token that is older than this is refused: that is safe, but a holder that has held its lock for
-   * longer without a write must take the lock again.
+   * How long the highest token is remembered after a write, at least 1 000; Infinity: without
+   * limit. Default: 86 400 000, a day; without limit if tokens are counters (below 10^15, as those
+   * of `redissonFencedLock`). Use the same value in all writers of a resource. Where nothing is
+   * remembered, a token older than this is refused: that is safe, but a holder that has held its
+   * lock for longer without a write must take the lock again.
    */
   remember?: number | undefined;
   /** How long the write may stay unanswered. Default: 5 000. */
@@ -50,11 +50,11 @@ const NONE =
   "is a lease that has no fencing token: permits, spinLock and the plain redissonLock have none; redissonFencedLock has";
 const SEVERAL = "is a lease of several locks: give the token of one, lease.tokens.get(name)";
 
-/** Options of a fence, checked and complete. `lockName`: null where only its token was given. */
+/** Options of a fence, checked and complete. `lockName`: null if only a token was given. */
 export type FenceTerms = ReturnType<typeof checkFence>;
 
 /**
- * `key`: the only key, for which the resource is named where it has no name of its own.
+ * `key`: the only key; it names the resource if that has no name.
  *
  * @throws also what the lease's `assertHeld()` throws.
  */
@@ -74,8 +74,8 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
     throw refuse(TypeError, what, "resource", wanted, resource);
   }
   const name = checkText(what, "resource", resource ?? key);
-  // A counter that was forgotten starts the comparison anew, and its age cannot be told: a late
-  // write would get in.
+  // A forgotten counter would start the comparison anew, and a counter has no age: a late write
+  // would be accepted.
   const isCounter = (token as number) < TIME_TOKEN_MIN;
   if (isCounter && remember !== undefined && remember !== Number.POSITIVE_INFINITY)
     throw refuse(RangeError, what, "remember", "Infinity for a token that is a counter", remember);
@@ -95,7 +95,7 @@ export function checkConnection(what: string, redis: RedisLike | ClusterLike | N
   return link;
 }
 
-/** A value that Redis is given. */
+/** A value for Redis. */
 export const ARGUMENT: Rule<undefined> = {
   wanted: "a string, a finite number or a Buffer",
   fits: (value) => typeof value === "string" || Buffer.isBuffer(value) || Number.isFinite(value),

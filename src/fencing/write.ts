@@ -8,9 +8,9 @@ import { quote } from "../util/quote.ts";
 import { TIMER_MAX } from "../util/timers.ts";
 import { checkConnection, type FenceTerms } from "./options.ts";
 
-/** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */
+/** A script that begins with the check of lua/fencing/check.lua, and its arguments. */
 export interface FencedWrite {
-  /** What begins every message: "Cannot write 'order:42'". */
+  /** The start of every message: "Cannot write 'order:42'". */
   readonly what: string;
   readonly script: Script;
   readonly keys: readonly string[];
@@ -18,13 +18,13 @@ export interface FencedWrite {
 }
 
 /**
- * One for each connection: it listens to it, and a connection takes only so many listeners without
- * a warning.
+ * One for each connection: it adds listeners, and a connection accepts only so many without a
+ * warning.
  */
 const known = new WeakMap<object, ScriptRunner>();
 
 /**
- * Runs a script behind the fence of its resource.
+ * Runs a script if the token passes the fence of its resource.
  *
  * @throws RangeError when the keys and the fence have different slots; StaleTokenError; FencedWriteError.
  */
@@ -62,7 +62,7 @@ function commandsOf(what: string, redis: RedisLike | ClusterLike | NodeRedisLike
   return commands;
 }
 
-/** A Cluster refuses a script whose keys have different slots, and says so in words of its own. */
+/** A Cluster refuses a script whose keys have different slots, with a message of its own. */
 function fenceOf(
   what: string,
   { keys: names, isCluster }: ScriptRunner,

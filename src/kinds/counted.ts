@@ -1,3 +1,5 @@
+// The kinds whose holds have units of one resource: the two locks of a read-write lock, and
+// semaphores. They share their scripts (lua/counted).
 import { LockError, PermitsError } from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
@@ -31,21 +33,21 @@ import {
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import { quote } from "../util/quote.ts";
-import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
-/** All units of a read-write lock: a writer has them all, a reader one. */
+/** All units of a read-write lock: a writer has all of them, a reader one. */
 const ALL = 1_000_000;
 
 interface Mode {
   readonly label: "readLock" | "writeLock" | "semaphore";
   readonly protocol: "rw" | "semaphore";
-  /** How Redis calls it. */
+  /** Its name in Redis. */
   readonly as: "r" | "w" | "p";
-  /** What each hold has, of how many units. Null: its caller says so. */
+  /** The units of each hold, and how many there are. Null: the caller says. */
   readonly wants: WantedPermits | null;
   /** Permits fence nothing: others hold some at the same time. */
   readonly hasTokens: boolean;
-  /** What people call it, and what they are told to do where there are too many holders. */
+  /** Its name in messages, and the advice when there are too many holders. */
   readonly noun: string;
   readonly cure: string;
 }
@@ -57,7 +59,7 @@ const READ_WRITE = {
   cure: "use several locks",
 } as const;
 
-/** What differs between readers, writers and permits. Names are those of their events. */
+/** What differs between readers, writers and permits, by the names of their events. */
 const MODES: Readonly<Record<"read" | "write" | "semaphore", Mode>> = {
   read: { ...READ_WRITE, label: "readLock", as: "r", wants: { units: 1, of: ALL } },
   write: { ...READ_WRITE, label: "writeLock", as: "w", wants: { units: ALL, of: ALL } },
@@ -75,7 +77,7 @@ const MODES: Readonly<Record<"read" | "write" | "semaphore", Mode>> = {
 const ONE: WantedPermits = { units: 1, of: null };
 
 /**
- * What a hold asks for: `units` at least, `upTo` at most, where there are `of` (0: as many as are stored).
+ * What a hold asks for: at least `units`, at most `upTo`, out of `of` (0: as many as are stored).
  */
 interface Wanted {
   readonly units: number;
@@ -84,12 +86,12 @@ interface Wanted {
   readonly passes: number;
 }
 
-/** As the books have a number. */
+/** A number as the books in Redis store it. */
 const digits = (number: number): string => String(number).padStart(7, "0");
 
 const wholeRelease: Script = { ...lua.release, isWhole: true };
 
-/** Where counted resources are. `window`: the longest TTL of a grant, in ms. */
+/** The server of counted resources. `window`: the longest TTL of a grant, in ms. */
 export interface CountedServer {
   readonly commands: Commands;
   readonly replication: Replication | null;
@@ -97,10 +99,10 @@ export interface CountedServer {
 }
 
 /**
- * A lock whose holds have units of one resource: the readers or the writers of a read-write lock, or
- * the callers of a semaphore. Positions of arguments stand here and in the headers under lua/counted,
- * nowhere else. When a reply says that one script has not made all grants, the next one is sent at
- * once; a crash in between costs a re-check.
+ * A lock whose holds have units of one resource: the readers or the writers of a read-write lock,
+ * or the callers of a semaphore. Positions of arguments are defined only here and in the headers
+ * under lua/counted. When a reply says that one script has not made all grants, the next one is
+ * sent at once; a crash in between costs a re-check.
  */
 export class CountedKind extends HoldScripts implements LockKind {
   readonly label: Mode["label"];
@@ -121,9 +123,8 @@ export class CountedKind extends HoldScripts implements LockKind {
   #latest: { readonly name: string; readonly keys: ScriptKeys } | null = null;
 
   /**
-   * `passes`: how often a hold or permits are passed on in this process. `isFair`: each caller has a
-   * hold and an entry of its own, so that the order holds over all processes. `sharing`: of readers
-   * and writers.
+   * `passes`: how many local hand-offs a hold or permits allow. `isFair`: each caller has its own
+   * hold and entry, so that the order holds over all processes. `sharing`: for readers and writers.
    */
   constructor(
     { commands, replication, window }: CountedServer,
@@ -149,7 +150,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     } else {
       this.mode = eventKind;
       if (sharing) this.sharing = sharing;
-      // A fair reader has a hold of its own.
+      // A fair reader has its own hold.
       this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
       this.yield = (old, hold, ask, callback) => this.#yield(old, hold, ask, callback);
     }
@@ -169,10 +170,11 @@ export class CountedKind extends HoldScripts implements LockKind {
     const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
     const args = [hold.id, lease, notAfter, this.#mode.as, digits(units), digits(of)];
     const entry = ask.mode === "try" ? "" : this.#queued(hold, ask, wanted);
-    // A +: its client may keep the hold unused, and is notified when another process waits.
+    // A +: its client may cache the hold, and is notified when another process waits.
     const label = ask.flag === 2 ? `+${hold.label}` : hold.label;
     const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
-    // Each argument costs the server more than a thousand instructions: empty ones at the end are left out.
+    // Each argument costs the server more than a thousand instructions: leave out empty ones at the
+    // end.
     while (more.at(-1) === "") more.pop();
     // The first command of a connection checks the rights of its user.
     if (!isKnown) more.push(commands.keys.anyChannel);
@@ -181,7 +183,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     commands.send(script, keys, [...args, ...more], read, callback);
   }
 
-  /** Asks whether more readers may come into a hold, and raises its end where nobody waits. */
+  /** Asks whether more readers may enter a hold, and raises its end if no caller waits. */
   join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void {
     this.#recheck(hold, [lease, 1, this.#entryOf(hold), 0, 0], callback);
   }
@@ -222,10 +224,10 @@ export class CountedKind extends HoldScripts implements LockKind {
     this.#advance(keys, answer.more);
     switch (answer.is) {
       case "held":
-        // A reader waits for writers, and they keep no hold unused.
+        // A reader waits for writers, which cache no hold.
         return this.mode === "read" ? { ...answer, flag: 0 } : answer;
       case "crowded": {
-        const why = `${noun} ${quote(name)} has 10 000 holders, which is the most: ${cure}.`;
+        const why = `${noun} ${quote(name)} has the maximum of 10 000 holders: ${cure}.`;
         return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
       }
       case "differs": {
@@ -245,10 +247,10 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   #queued(hold: Hold, ask: AttemptOptions, { units, upTo, of, passes }: Wanted): string {
     const numbers = `${passes} ${units} ${upTo} ${of}`;
-    return placeOf(hold, ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
+    return entryPrefix(hold, ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
   }
 
-  /** Its entry, as it was made when it was queued; "": it was not. */
+  /** Its entry, as first queued; "": it was never queued. */
   #entryOf({ id, label = "", entry = "" }: Leavable): string {
     return entry && entry + id + label;
   }
@@ -273,27 +275,27 @@ export class CountedKind extends HoldScripts implements LockKind {
     return answer;
   };
 
-  /** By a command each: they go together, in one write. */
+  /** One command each, sent in one write. */
   override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
     Promise.all(
       holds.map(
         (hold, i) =>
           new Promise<ReleaseAnswer>((answered, failed) => {
-            // RACE: a process that ends reads no answer which says that the server does not know the
-            // script. So the first command brings its text; in Cluster each one does, because each
-            // may go to another server.
+            // RACE: a process that is ending reads no answer, so it would not learn that the server
+            // does not know the script. So the first command brings its text; in Cluster each one
+            // does, because each may go to another server.
             const isWhole = (isFirst && i === 0) || this.commands.isCluster;
             this.#end(isWhole ? wholeRelease : lua.release, hold, 0, { answered, failed });
           }),
       ),
     );
 
-  /** Takes a hold out of queue and hash. */
+  /** Removes a hold from queue and hash. */
   withdraw(hold: Leavable): Promise<CountedRelease> {
     return this.#run(lua.leave, hold.name, [hold.id, this.#entryOf(hold)], decodeCountedRelease);
   }
 
-  /** Of its own holders the first one, and all that wait for the same, whatever for. */
+  /** The first of this kind's own holders, and all waiters of the resource. */
   async inspect(name: string): Promise<Inspected> {
     const { at, holders, waiters } = await this.look(name);
     const own = holders.filter(({ party }) => party.mode === (this.mode ?? null));
@@ -301,13 +303,15 @@ export class CountedKind extends HoldScripts implements LockKind {
     return inspected(own[0]?.party ?? null, waiters, at, kept);
   }
 
-  /** The first one, whatever it is to this kind: writers wait for readers, too. */
+  /** The first holder of any kind: writers wait for readers, too. */
   override async holder(name: string): Promise<Inspected> {
     const { at, holders } = await this.#inspect(name, ["1"]);
     return inspected(holders[0]?.party ?? null, [], at);
   }
 
-  /** All holders and waiters. `nonce`: asks clients that may keep a hold unused whether they do. */
+  /**
+   * All holders and waiters. `nonce`: asks clients that may have a hold cached whether it is idle.
+   */
   look(name: string, nonce?: string): Promise<CountedInspection> {
     return this.#inspect(name, nonce === undefined ? [] : ["", nonce]);
   }
@@ -325,11 +329,11 @@ export class CountedKind extends HoldScripts implements LockKind {
     );
   }
 
-  /** Ends all its holds, or the one that is meant. */
+  /** Ends all holds of this kind, or the meant one. */
   async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
     const args = [this.#mode.as, encodeLabel(label), asDigits(token)];
     if (holder !== null) {
-      // People are shown less of it than stands there.
+      // The id shown to people is shorter than the stored one.
       const { holders } = await this.look(name);
       const seen = holders.find(({ party }) => party.id === holder);
       if (!seen) return 0;
@@ -339,8 +343,8 @@ export class CountedKind extends HoldScripts implements LockKind {
   }
 
   /**
-   * From now on a semaphore has `permits`, whatever the code of callers says. Two commands: with the
-   * stamp of the first one a late copy of the second undoes no later number.
+   * Sets a semaphore's number to `permits`, whatever the code of callers says. Two commands: with
+   * the first one's stamp, a late copy of the second overwrites no later number.
    */
   async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
     const { stamp } = await this.look(name);

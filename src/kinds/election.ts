@@ -17,9 +17,9 @@ import { clientOf } from "../redis/party.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import { HandoffLock } from "./handoff.ts";
+import { HandoffKind } from "./handoff.ts";
 
-/** What a leader has said of itself last. Its number counts what was said in its term. */
+/** A leader's latest value. `number` counts its proclamations in this term. */
 interface Proclamation {
   readonly number: number;
   readonly value: string;
@@ -36,25 +36,24 @@ interface Term {
 const renewTerm: Script = { ...lua.renew, isImpatient: true };
 
 /**
- * What is proclaimed stands so many leases longer than it was renewed for: it counts only while its
+ * A proclamation stays this many leases longer than it was renewed for: it counts only while its
  * term lasts.
  */
 const PROCLAIM_TTL_LEASES = 2;
 
 /**
- * The lock whose holder is the leader of an election: a fair lock with keys of its own. It is never
- * passed on inside a process, nor kept there. Whatever ends a term tells its observers, behind the
- * answer of Redis: a message that comes before the end would make them ask too early. A crash tells
- * nobody.
+ * The lock whose holder is the leader of an election: a fair lock with its own keys, without local
+ * hand-offs or caching. The end of a term is published to its observers after Redis's answer: a
+ * message before the end would make them ask too early. A crash publishes nothing.
  */
-export class ElectionKind extends HandoffLock {
+export class ElectionKind extends HandoffKind {
   override readonly label = "election";
   override readonly eventKind = "election";
   override readonly protocol = "election";
-  /** A renewal is of one election: the keys of two may be at two servers. */
+  /** A renewal is for one election: the keys of two may be on two servers. */
   override readonly batch = 1;
   readonly #clientId: string;
-  /** By hold, of those that lead. */
+  /** The proclamations of leaders, by hold. */
   readonly #said = new Map<string, Proclamation>();
 
   constructor(commands: Commands, replication: Replication | null, window: number, clientId: string) {
@@ -66,7 +65,7 @@ export class ElectionKind extends HandoffLock {
     return this.commands.keys.ofElection(name);
   }
 
-  /** Where a client hears that something may have changed. */
+  /** The channel on which a client learns that something may have changed. */
   newsOf(name: string): string {
     return this.commands.keys.ofElection(name).news;
   }
@@ -77,8 +76,8 @@ export class ElectionKind extends HandoffLock {
   }
 
   /**
-   * Says which client leads. `lease`: in ms. A rejection means that it may stand, and is said again
-   * with the next renewal.
+   * Stores which client leads. `lease`: in ms. A rejection means that the value may be stored; the
+   * next renewal stores it again.
    */
   proclaim(term: Term, value: string, lease: number): Promise<"stands" | "gone" | "taken"> {
     const number = (this.#said.get(term.id)?.number ?? 0) + 1;
@@ -119,8 +118,8 @@ export class ElectionKind extends HandoffLock {
         timeout,
       );
       const said = this.#said.get(id);
-      // It was deleted, or lost with its command: nobody would learn which client leads until the
-      // next proclamation.
+      // It was deleted, or lost with its command. Without this, observers would not learn which
+      // client leads until the next proclamation.
       if (answer.is === "renewed" && said && !said.isUnderWay && number < said.number)
         this.#say(term, said, ttl).catch(() => {});
       return answer;
@@ -139,7 +138,7 @@ export class ElectionKind extends HandoffLock {
         callback.answered(answer);
         this.#tellEnd(hold.name);
       },
-      // It is withdrawn then, until Redis has answered to that.
+      // The hold is then withdrawn, until Redis has answered that.
       failed: (error) => callback.failed(error),
     });
   }
@@ -147,7 +146,8 @@ export class ElectionKind extends HandoffLock {
   override async withdraw(hold: Leavable & { readonly token?: number }): Promise<unknown> {
     this.#said.delete(hold.id);
     const answer = await super.withdraw(hold);
-    // One that led has proclaimed itself, whatever became of it. One that has only waited was seen by nobody.
+    // A hold that led has been proclaimed, whatever happened to it. No observer has seen a hold
+    // that only waited.
     if (answer === codes.RELEASED || (hold.token ?? 0) > 0) this.#tellEnd(hold.name);
     return answer;
   }
@@ -163,12 +163,12 @@ export class ElectionKind extends HandoffLock {
     return holder.id === id || clientOf(holder) === id;
   }
 
-  /** Those that it does not reach look again when the answer that they have is over. */
+  /** Observers that it does not reach query again when their last answer is over. */
   #tellEnd(name: string): void {
     const { lock, news } = this.commands.keys.ofElection(name);
     publishProbe(this.commands, news, `${CHANGED}${this.commands.keys.prefix}${lock}`).catch(() => {});
   }
 }
 
-/** How a message begins that says that something may have changed. */
+/** The start of a message that says that something may have changed. */
 export const CHANGED = "changed ";

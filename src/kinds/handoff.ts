@@ -29,7 +29,7 @@ import {
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
-import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
@@ -39,7 +39,7 @@ const DIGIT = 4;
 
 const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
 
-/** Where the keys of a lock are apart for a moment, a renewal of the lock alone must still be in time. */
+/** While the keys of a lock are apart, a renewal of the lock alone must still be in time. */
 const renewStays: Script = { ...lua.renewStays, isImpatient: true };
 const releaseStays: Script = { ...lua.releaseStays, isWhole: true };
 
@@ -49,12 +49,12 @@ const released = (reply: unknown): ReleaseAnswer =>
   reply === codes.RELEASED ? RELEASED : decodeRelease(plain(reply));
 
 /**
- * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of
- * them the owner. A fair lock has a queue entry for every waiter and no passes, so that the order
- * holds over all processes. Positions of arguments stand here and in the headers under lua/handoff,
- * nowhere else.
+ * The default lock, and its fair variant: waiters queue in Redis, and an unlock makes the next one
+ * the owner. A fair lock has a queue entry for every waiter and no local hand-offs, so that the
+ * order holds over all processes. Positions of arguments are defined only here and in the headers
+ * under lua/handoff.
  */
-export class HandoffLock extends HoldScripts implements LockKind {
+export class HandoffKind extends HoldScripts implements LockKind {
   readonly label: LockKind["label"];
   readonly eventKind: LockKind["eventKind"];
   readonly protocol: LockKind["protocol"] = "handoff";
@@ -64,7 +64,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly recount = null;
   readonly hasTokens = true;
   readonly #window: number;
-  /** A lock that is used is used again. */
+  /** A lock just used is likely to be used again. */
   #latest: HandoffKeys | null = null;
 
   constructor(
@@ -83,7 +83,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.#window = window;
   }
 
-  // ---- the common way: no promise, and nothing that is made twice
+  // ---- the frequent commands: no promise, and nothing made twice
 
   attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
     const { commands } = this;
@@ -109,24 +109,24 @@ export class HandoffLock extends HoldScripts implements LockKind {
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
       const owner = hold.id + hold.label;
-      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say
-      // nothing are left out.
+      // Each argument costs the server 1 to 3 thousand instructions, so trailing ones with default
+      // values are left out.
       if (mode === "queue" || after || nonce !== null)
-        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
+        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#entryPrefix(hold, ask) : ""];
       else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
       else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
       if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
       if (after || nonce !== null)
         args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
     }
-    // Behind a look at the rights, for a connection whose rights are not known.
+    // On a connection whose rights are unknown, the script checks them first.
     if (!isKnown) args.push(commands.keys.anyChannel);
     commands.send(lines, keys, args, decode, callback);
   }
 
   /**
-   * Most are told that they own the lock, with nobody behind them: a text is all of that answer,
-   * the time that is the token too.
+   * Usually the answer is that the hold owns the lock and no caller waits: a single text, the
+   * server's time, which is also the token.
    */
   readonly #attempted = (reply: unknown, call: ScriptCall): AttemptAnswer => {
     const flag = call.argv[DIGIT];
@@ -168,13 +168,16 @@ export class HandoffLock extends HoldScripts implements LockKind {
       hold.id + hold.label,
       ask.lease,
       ask.passes,
-      this.#placeOf(hold, ask) + hold.id + hold.label,
+      this.#entryPrefix(hold, ask) + hold.id + hold.label,
       ask.flag,
     ];
     this.commands.send(lua.yield, script, args, this.#yielded, callback);
   }
 
-  /** For the new hold as of an attempt; or of the old one, when that was not held any more. */
+  /**
+   * The answer about the new hold, as for an attempt; or about the old one, if that was not held
+   * any more.
+   */
   readonly #yielded = (reply: unknown, call: ScriptCall): YieldAnswer => {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
@@ -184,7 +187,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return placed;
   };
 
-  /** Where its family of locks has them. */
+  /** The keys of its family of locks. */
   protected keysAt(name: string): LockKeys {
     return this.commands.keys.of(name);
   }
@@ -197,13 +200,13 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#latest;
   }
 
-  #placeOf(hold: Hold, ask: AttemptOptions): string {
-    return placeOf(hold, ask, this.#window, "", `${ask.passes}`);
+  #entryPrefix(hold: Hold, ask: AttemptOptions): string {
+    return entryPrefix(hold, ask, this.#window, "", `${ask.passes}`);
   }
 
-  // ---- what is rare
+  // ---- the rare commands
 
-  /** Takes a hold out of the queue, and out of the lock when it owns it. */
+  /** Removes a hold from the queue, and from the lock if it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
     const args = [id, entry && entry + id + label];
     return this.commands.run(lua.leave, this.keysOf({ name }).script, args, undecoded);
@@ -225,7 +228,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
       return await this.commands.run(renewStays, keys, args, decodeStayRenewals, timeout);
     } catch (error) {
       if (!isApart(error)) throw error;
-      // It says that the hold is ours, and nothing of waiters.
+      // That answer says that the hold is ours, and nothing about waiters.
       return super.renew(holds, timeout);
     }
   }
@@ -234,7 +237,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.flatMap(({ id, label, token }) => [id + label, token]);
-    // In Cluster each goes as text, because each may go to another server.
+    // In Cluster each is sent as text, because each may go to another server.
     const script = isFirst || this.commands.isCluster ? releaseStays : lua.releaseStays;
     return this.commands.run(script, keys, args, decodeReleases);
   };
@@ -243,8 +246,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.tellAsker(name, nonce, is);
 
   /**
-   * Locks with the same clock share a slot: all of them on one server, in Cluster those behind a
-   * prefix with a tag.
+   * Locks with the same clock share a server: on one server all locks do, in Cluster those with a
+   * tag in the prefix.
    */
   serverGroup(name: string): string {
     return this.commands.keys.of(name).clock;
@@ -265,7 +268,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
     let meant = token;
     if (holder !== null) {
-      // The script knows it by its token, which no later holder has.
+      // The script identifies it by its token, which no later holder has.
       const seen = await this.holder(name);
       if (!seen.holder || !this.isOf(seen.holder, holder) || (token !== null && token !== seen.token))
         return 0;

@@ -17,15 +17,15 @@ import {
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 
-/** No reply has told the server's time: a command may be executed whenever it comes. */
+/** No reply has given the server's time yet: a command may run whenever it arrives. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * A hold's entry in the queue up to its id: as it is made, it stays, because every later command
- * names it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and
- * what else the hold asks for.
+ * A hold's queue entry up to its id. It never changes once made, because every later command names
+ * it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and the
+ * other numbers that the hold asks for.
  */
-export function placeOf(
+export function entryPrefix(
   hold: Hold,
   ask: AttemptOptions,
   window: number,
@@ -33,8 +33,8 @@ export function placeOf(
   numbers: string,
 ): string {
   const { channel, lease } = ask;
-  // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until
-  // then, however short the waiter's lease.
+  // RACE: a waiter without messages finds its grant at a re-check. The grant must live until then,
+  // however short the waiter's lease.
   const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
   const counted = channel?.counted ? 1 : 0;
   hold.entry ||= `${counted}${mode} ${Math.min(shortest, window)} ${numbers} `;
@@ -48,12 +48,12 @@ interface Named {
 }
 
 /**
- * What the scripts of every protocol on one Redis have in common: what an attempt teaches, and how
- * a hold is kept. `renew` and `confirm` take the same arguments everywhere.
+ * Common parts of the scripts of every protocol on one Redis: what an attempt's answer reveals, and
+ * how a hold is renewed. `renew` and `confirm` take the same arguments everywhere.
  */
 export abstract class HoldScripts {
   readonly batch: number;
-  /** True: no caller gets a lock before it is confirmed. */
+  /** True: a caller gets the lock only after `confirm`. */
   readonly isConfirmed: boolean;
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
@@ -63,9 +63,9 @@ export abstract class HoldScripts {
   readonly unitsFreeWithout: LockKind["unitsFreeWithout"] = null;
   protected readonly commands: Commands;
   /**
-   * The epoch of the connection whose user may run all that the scripts run. The first acquisition
-   * of each connection looks before it writes anything: an ACL that lacks one of the commands would
-   * stop a script in the middle.
+   * The epoch of the connection whose user is known to have all rights that the scripts need. The
+   * first acquisition of each connection checks them before it writes anything: an ACL that lacks
+   * one of the commands would stop a script in the middle.
    */
   protected knownIn = -1;
   readonly #replication: Replication | null;
@@ -93,7 +93,7 @@ export abstract class HoldScripts {
     return id;
   }
 
-  /** Where Redis has a lock, and how it calls a hold. */
+  /** A lock's key in Redis, and a hold's name there. */
   protected keyOf(name: string): string {
     return name;
   }
@@ -103,8 +103,8 @@ export abstract class HoldScripts {
   }
 
   /**
-   * The holder with this id as it stands in Redis: people are shown less of it. Null: that one does
-   * not hold the lock.
+   * The full text in Redis of the holder with this id, of which people see a part. Null: that
+   * holder does not hold the lock.
    */
   protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
     const text = await this.commands.run(inspect, keys, [], (reply) => new Fields(reply).text());
@@ -112,13 +112,13 @@ export abstract class HoldScripts {
   }
 
   /**
-   * Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it
-   * were an error.
+   * Reads the answer of an attempt. It gives the server's time, and proves that no right is
+   * missing: otherwise it would be an error.
    */
   protected readonly attempted = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, 0);
 
-  /** `told`: the digit that was asked for. */
+  /** `told`: the digit that was requested. */
   protected learned(reply: unknown, { keys, argv, epoch }: ScriptCall, told: unknown): AttemptAnswer {
     const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
     this.commands.tellTime(keys, answer.at);
@@ -127,8 +127,8 @@ export abstract class HoldScripts {
   }
 
   /**
-   * On the asker's own channel: of what it says only its id counts, and what it is told names the
-   * lock that is ours.
+   * Sent on the asker's own channel. Only the asker's id is taken from its message; the answer
+   * names the lock that is ours.
    */
   tellAsker(name: string, nonce: string, is: "busy" | "idle"): void {
     const asker = askerOf(nonce);
@@ -145,7 +145,7 @@ export abstract class HoldScripts {
     return this.commands.run(this.#lua.renew, keys, args, decodeRenewals, timeout);
   }
 
-  /** With replicas it is theirs to confirm. */
+  /** With replicas, these must confirm it. */
   async confirm(
     hold: Named,
     ttl: number,

@@ -4,14 +4,14 @@ import type { AttemptAnswer } from "../redis/replies.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
 /**
- * The readers and the writers of one lock, and what they are to each other. `fair`: each caller has a
- * place of its own in the queue.
+ * The readers and the writers of one lock, and how they relate. `fair`: each caller has its own
+ * place in the queue.
  */
 export class ReadWriteKinds implements Sharing {
   readonly plain: { readonly read: CountedKind; readonly write: CountedKind };
   readonly fair: { readonly read: CountedKind; readonly write: CountedKind };
 
-  /** `passes`: how often a writer's hold is passed on in this process before it goes to Redis. */
+  /** `passes`: how many local hand-offs a writer's hold allows. */
   constructor(server: CountedServer, passes: number) {
     const kinds = (isFair: boolean) => ({
       read: new CountedKind(server, "read", 0, isFair, this),

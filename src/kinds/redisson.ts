@@ -38,15 +38,15 @@ const LATCH_TTL = 16_000;
  * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has
  * its own (R1).
  */
-export class RedissonLock extends HoldScripts implements LockKind {
+export class RedissonKind extends HoldScripts implements LockKind {
   readonly label: "redissonLock" | "redissonFencedLock";
   readonly eventKind: "redisson" | "redissonFenced";
   /**
-   * Both have the same key. A scope that holds the plain lock has no token to give to a caller that
-   * enters the fenced one.
+   * Both have the same key. A scope that holds the plain lock has no token for a caller that enters
+   * the fenced one.
    */
   readonly protocol: "redisson" | "redisson-fenced";
-  /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
+  /** Java sees the same owner, entered once, with a TTL, and cannot misread it. */
   readonly localHandoffs: number;
   readonly wake: LockKind["wake"];
   readonly hasTokens: boolean;
@@ -93,7 +93,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
     const latch = commands.keys.redissonLatch(name, newRequestId());
     const args = [this.ownerOf(hold), commands.keys.redissonChannel(name), LATCH_TTL];
     const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
-    // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
+    // The latch has done its work. No caller waits for its deletion; if that fails, it expires.
     if (answer.is === "released") commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
     return answer;
   }

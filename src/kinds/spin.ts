@@ -23,16 +23,15 @@ import { HoldScripts } from "./hold-scripts.ts";
 import { spinLua as lua } from "./spin-lua.generated.ts";
 
 /**
- * The lock that everybody knows: SET NX PX under the lock's name, compare-and-delete, and tries
+ * The well-known lock: SET NX PX under the lock's name, compare-and-delete, and tries
  * with an exponential back-off (Redisson's RSpinLock: 1, 2, 4 … 128 ms). For servers without
  * pub/sub, for sharing a lock with redis-py, bsm/redislock, redlock on one node or redis-semaphore,
  * and for comparison.
  *
- * It has no fencing tokens. An INCR in the script would count only the holders that come through
- * this library: after one of another library, a token would be told that says nothing about the
- * last writer.
+ * It has no fencing tokens. An INCR in the script would count only the holders of this library:
+ * after one of another library, the token would say nothing about the last writer.
  */
-export class SpinLock extends HoldScripts implements LockKind {
+export class SpinKind extends HoldScripts implements LockKind {
   readonly label = "spinLock";
   readonly eventKind = "spin";
   readonly protocol = "spin";
@@ -81,8 +80,8 @@ export class SpinLock extends HoldScripts implements LockKind {
 }
 
 /**
- * Before the n-th further try, in ms. Without the spread, processes that began together would try
- * together for ever.
+ * The pause before the n-th further try, in ms. Without the spread, processes that began together
+ * would always try together.
  */
 function backOff(tries: number): number {
   return Math.min(SPIN_MAX, SPIN_MIN * 2 ** Math.min(tries, 10)) * between(1 - SPIN_SPREAD, 1);

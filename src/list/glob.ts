@@ -1,13 +1,16 @@
-// Patterns for names. Redis would match bytes of encoded names, so it only gets a coarser pattern:
-// what it lets through is matched here.
+// Patterns for names. Redis would match bytes of encoded names, so it only gets a coarser pattern;
+// the names that pass are matched here.
 
 /** One character of a name, or any text. */
 type Piece = "*" | ((character: string) => boolean);
 
-/** A pattern for names: `*`, `?`, `[a-z]`, `[^a-z]`, and a backslash before what stands for itself. */
+/** A pattern for names: `*`, `?`, `[a-z]`, `[^a-z]`, and a backslash before a literal character. */
 export class Glob {
   readonly #pieces: readonly Piece[];
-  /** The text between the wildcards, each of them for any text: what fits the pattern fits this too. */
+  /**
+   * The text between the wildcards, each of which may be any text: what matches the pattern matches
+   * this too.
+   */
   readonly literals: readonly string[];
 
   constructor(pattern: string) {
@@ -34,14 +37,14 @@ export class Glob {
   }
 
   /**
-   * In time that grows with the length of the name times that of the pattern, and no faster:
-   * anybody may have written both.
+   * Takes time proportional to the length of the name times that of the pattern, because any caller
+   * or client may have written them.
    */
   matches(name: string): boolean {
     const characters = [...name];
     let at = 0;
     let piece = 0;
-    /** Behind the last `*`, and where its text ends by now. */
+    /** After the last `*`, and where its text ends so far. */
     let star = -1;
     let end = 0;
     while (at < characters.length) {
@@ -64,7 +67,7 @@ export class Glob {
 
 const anyOne = (): boolean => true;
 
-/** The characters between brackets. Null: they are never closed, so the first one stands for itself. */
+/** The characters between brackets. Null: the bracket is never closed, and so is literal. */
 function listAt(characters: readonly string[], from: number) {
   const isOther = characters[from] === "^";
   const ranges: [string, string][] = [];

@@ -14,12 +14,12 @@ interface Named {
 }
 
 /**
- * What stands in locks and elections, in their order; null: in its keys is something else. One
- * command shows many of them: one for each costs this process twice as much, and Redis half as much
+ * The contents of locks and elections, in order; null: the keys hold something else. One command
+ * reads many of them: one command each costs this process twice as much, and Redis half as much
  * again.
  */
 export async function inspectAll(commands: Commands, named: readonly Named[]): Promise<(Inspected | null)[]> {
-  // In Cluster a command has the keys of one of them.
+  // In Cluster a command can have the keys of only one of them.
   if (commands.isCluster && named.length > 1)
     return (await Promise.all(named.map((one) => inspectAll(commands, [one])))).flat();
   const found: (Inspected | null)[] = [];
@@ -28,7 +28,7 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
       const { lock, queue } = kind === "lock" ? commands.keys.of(name) : commands.keys.ofElection(name);
       return [lock, queue];
     });
-    // Those with long queues are divided among several commands, so that none takes long.
+    // The script splits those with long queues over several commands, so that none takes long.
     found.push(...(await commands.run(lua.locks, keys, [SHOWN_MAX], decode)));
   }
   return found;
@@ -41,19 +41,19 @@ function decode(reply: unknown): (Inspected | null)[] {
     const look = from.list();
     return look.isOver ? null : readSeen(now, look);
   });
-  // Without one of them it would be asked again for ever.
+  // Without any, this would be asked forever.
   if (found.length === 0) throw from.unexpected();
   return found;
 }
 
-/** What an inspection of a lock shows; null: nobody holds it, and nobody waits. */
+/** What an inspection of a lock shows; null: it is neither held nor waited for. */
 export type Look = Omit<Listed, "kind" | "name">;
 
-/** Of a lock that one has at a time. */
+/** For a lock with one holder at a time. */
 export const ofExclusive = ({ holder, waiters, kept }: Inspected): Look | null =>
   look(holder ? [holder] : [], waiters, kept, null);
 
-/** Of a lock that several share. */
+/** For a lock that several hold. */
 export function ofCounted(
   { holders, waiters, permits }: CountedInspection,
   kind: "readWrite" | "semaphore",

@@ -11,7 +11,7 @@ import { Glob } from "./glob.ts";
 import { inspectAll, type Look, ofCounted, ofExclusive } from "./inspections.ts";
 import { Recent, scan } from "./scan.ts";
 
-/** How one of each kind is inspected that several may hold. Each is one command. */
+/** How to inspect one lock of each kind that several may hold. Each is one command. */
 export interface Inspections {
   readonly readWrite: (name: string) => Promise<CountedInspection>;
   readonly semaphore: (name: string) => Promise<CountedInspection>;
@@ -25,25 +25,25 @@ const KINDS: Readonly<Record<GrantProtocol, ListedKind>> = {
 };
 
 /**
- * An owner of Redisson's plain lock: of a client and a thread, or a hold. Its other hashes have
- * fields of other forms.
+ * An owner of Redisson's plain lock: of a client and a thread, or a hold. Redisson's other hashes
+ * have fields of other forms.
  */
 const REDISSON_OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
 
 /**
- * What the scripts say of a key that is no lock of a format that is known. Redis 6.2 puts its own
- * words before those of a script's call.
+ * The scripts' answer for a key that is no lock of a known format. Redis 6.2 adds its own words
+ * before those of a script's call.
  */
 const isForeign = /^LOCKFORMAT|\bWRONGTYPE\b/;
 
-/** Asked for where only the answer counts. */
+/** Any lock, where only the fact of an answer counts. */
 const ANY = { kind: "lock", name: "holdfast" } as const;
 
 type Wanted = ReturnType<typeof checkList>;
 
 /**
- * Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody
- * waits for it.
+ * Finds the locks of a server or a Cluster by their keys, for people: step by step, so that no
+ * client waits for it.
  */
 export class Lister {
   readonly #places: () => readonly Place[];
@@ -110,21 +110,21 @@ export class Lister {
         check();
       }
     } catch (error) {
-      // The caller's reason, or the end of the client, is told as it is.
+      // Throw the caller's reason, or the end of the client, as it is.
       check();
       throw unavailable(null, "they could not be listed", error);
     }
   }
 
   async *#steps(plan: Parameters<typeof scan>[1]): AsyncGenerator<string[], void, undefined> {
-    // A Cluster knows its nodes when its first command is answered.
+    // A Cluster client knows the nodes after its first command is answered.
     if (this.#places().length === 0) await orAbort(plan.signal, inspectAll(this.#commands, [ANY]));
     for (const primary of this.#places()) yield* scan(primary, plan);
   }
 
   /**
-   * Without those that are gone by now, or are shown by another of their keys, or are no lock of a
-   * format that is known.
+   * Skips locks that are gone by now, that another of their keys shows, or that have an unknown
+   * format.
    */
   async #lookAt(candidates: readonly Candidate[]): Promise<Listed[]> {
     const exclusive = candidates.filter(isExclusive);
@@ -162,8 +162,8 @@ type Exclusive = Candidate & { readonly kind: "lock" | "election" };
 const isExclusive = (one: Candidate): one is Exclusive => one.kind === "lock" || one.kind === "election";
 
 /**
- * A lock that is held is found by its own key, which stands as long as anybody holds it; a free one
- * has only its queue.
+ * A held lock is found by its own key, which exists while it is held; a free one has only its
+ * queue.
  */
 const shown = ({ kind, name, isQueue }: Candidate, look: Look | null): Listed | null =>
   look && isQueue === (look.holder === null) ? Object.assign({ kind, name }, look) : null;

@@ -5,21 +5,21 @@ import { listOf } from "../redis/fields.ts";
 import { orAbort } from "../util/abort.ts";
 import { customTimers } from "../util/real-timers.ts";
 
-/** What of a database is looked at. */
+/** Which keys of a database to scan. */
 export interface ScanPlan {
   readonly pattern: string;
   /** Left out: keys of every type. */
   readonly type?: "hash" | undefined;
-  /** ms that one step may take to be answered. */
+  /** ms for the answer to one step. */
   readonly timeout: number;
-  /** Why a step that was not answered was not. */
+  /** Why a step was not answered. */
   readonly trouble: () => Error;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
  * The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step
- * may have found none.
+ * may find none.
  */
 export async function* scan(
   place: Place,
@@ -30,7 +30,7 @@ export async function* scan(
   do {
     const step = place.command(["SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only]);
     const told = step.catch((error: unknown) => {
-      // The library, which has given it up, says of no connection where that leads.
+      // The driver has given up the step, but its errors do not say where a connection leads.
       throw isReplyError(error) ? error : trouble();
     });
     const late = (): never => {
@@ -38,16 +38,15 @@ export async function* scan(
     };
     const answer = pTimeout(told, { milliseconds: timeout, fallback: late, customTimers });
     const [next, keys] = listOf(await orAbort(signal, answer));
-    // Redis gives a cursor that was used up as 0, whatever keys it still found.
+    // A finished scan's cursor is 0, whatever keys the last step found.
     cursor = String(next);
     yield listOf(keys).map(String);
   } while (cursor !== "0");
 }
 
 /**
- * The texts that came last, `most` at least and twice as many at the most. While Redis makes its
- * table smaller, SCAN names a key again that it has named before, soon behind it: what has come
- * long ago need not be remembered.
+ * The latest texts, between `most` and twice as many. While Redis shrinks its table, SCAN may name
+ * a key again shortly after the first time; earlier texts need not be remembered.
  */
 export class Recent {
   readonly #most: number;

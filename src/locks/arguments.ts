@@ -1,3 +1,4 @@
+// Checks the arguments of locks' methods, and makes them the requests that the engine takes.
 import { encodeLabel, LABEL } from "../api/label.ts";
 import { leaseUpTo } from "../api/options.ts";
 import {
@@ -30,16 +31,16 @@ const PERMIT_RULES = {
 
 const RULES = { ...PERMIT_RULES, reentrant: flag(undefined) };
 
-/** Of acquisitions, and of bodies. */
+/** The rules of acquisitions and of bodies. */
 const OF_LOCKS = { call: RULES, body: { ...RULES, confirm: flag(false) } };
-/** `reentrant` is unknown, and so never given. */
+/** `reentrant` is an unknown option here, and so never given. */
 const OF_PERMITS = { call: PERMIT_RULES, body: { ...PERMIT_RULES, confirm: flag(false) } } as typeof OF_LOCKS;
 
-/** How a lock was made, where its own options say so. */
+/** The options with which a lock was made. */
 export interface LockSettings {
-  /** Left out: as its kind passes it on. */
+  /** Local hand-offs. Left out: its kind's number. */
   readonly passes?: number | undefined;
-  /** Left out, of these two: as the client has it. */
+  /** Left out, both of these: the client's. */
   readonly linger?: number | undefined;
   readonly reentrant?: boolean | undefined;
 }
@@ -50,32 +51,34 @@ interface BodyCall<Body> {
   readonly confirm: boolean;
 }
 
-/** What the locks of a client are called with. `what`, for messages: the lock's name, or those of several. */
+/**
+ * Checks the arguments of a client's locks. `what`, for messages: the lock's name, or those of
+ * several.
+ */
 export class CallRules {
   /**
-   * How often a lock may have been passed on in this process before a call gets it. Undefined: as
-   * its kind has it.
+   * How many local hand-offs may come before a call gets the lock. Undefined: its kind's number.
    */
   readonly passes: number | undefined;
-  /** For how many ms the lock may stay with this process when it is unlocked. */
+  /** How many ms the lock may stay with this process after an unlock. */
   readonly linger: number;
-  /** May calls enter again what their scope holds, where they do not say themselves? */
+  /** May calls re-enter their scope's holds, unless they say otherwise? */
   readonly reentrant: boolean;
-  /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
+  /** The requests of calls without arguments: `tryLock()` and `lock()`. */
   readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
   /**
-   * The last wait and lease that `tryLock` was called with, which the next call mostly has too, and
-   * what they ask for.
+   * The last wait and lease given to `tryLock`, which the next call usually repeats, and their
+   * request.
    */
   #latest: { readonly wait: unknown; readonly lease: unknown; readonly request: Request };
   readonly #options: typeof OF_LOCKS.call;
   readonly #bodyOptions: typeof OF_LOCKS.body;
 
   /**
-   * `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had.
-   * `isLock`: false: of permits, which nobody enters again.
+   * `leaseTime`: the lease when a call names none, in ms. `longest`: the longest lease possible.
+   * `isLock`: false for permits, which are never re-entered.
    */
   constructor(
     leaseTime: number,
@@ -96,7 +99,7 @@ export class CallRules {
     this.#latest = { wait: undefined, lease: undefined, request: this.once };
   }
 
-  /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
+  /** The request of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
   tryLock(what: What, args: readonly unknown[]): Request {
     const [first, lease] = args;
     const { wait, lease: latest, request } = this.#latest;
@@ -113,15 +116,15 @@ export class CallRules {
     return made;
   }
 
-  /** Of `lock(options)`. @throws TypeError, RangeError */
+  /** The request of `lock(options)`. @throws TypeError, RangeError */
   lock(what: What, args: readonly unknown[]): Request {
     if (args.length > 1) refuse(what, "lock takes one argument, the options");
     return this.#check(what, args[0], this.forever);
   }
 
   /**
-   * Of `withLock(body)` or `withLock(options, body)`. `Body`: what the function is called with,
-   * unchecked. `confirm`: must Redis say at the end that the lock was held? @throws TypeError,
+   * The request of `withLock(body)` or `withLock(options, body)`. `Body`: the function's type,
+   * unchecked. `confirm`: must Redis confirm at the end that the lock was held? @throws TypeError,
    * RangeError
    */
   withLock<Body>(what: What, args: readonly unknown[], method = "withLock"): BodyCall<Body> {
@@ -131,7 +134,7 @@ export class CallRules {
     return { body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
-  /** `without`: what no options mean. */
+  /** `without`: the request without options. */
   #check(what: What, options: unknown, without: Request): Request {
     if (options === undefined) return without;
     return this.#complete(checkOptions(what, this.#options, options), without);
@@ -171,7 +174,7 @@ function refuse(what: What, why: string): never {
   throw new TypeError(`${text(what)}: ${why}`);
 }
 
-// ---- of the calls that are about the holder of a lock
+// ---- calls about the holder of a lock
 
 /** ms. */
 export const checkRecall = (name: string, options: unknown): number =>

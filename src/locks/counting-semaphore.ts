@@ -18,7 +18,7 @@ import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { runBody } from "./with-lock.ts";
 
-/** The kind of a semaphore, and what that has beside a lock. */
+/** The kind of a semaphore: a lock kind with more commands. */
 export interface PermitKind extends LockKind {
   setPermits(name: string, permits: number): Promise<unknown>;
   look(name: string): Promise<CountedInspection>;
@@ -26,7 +26,7 @@ export interface PermitKind extends LockKind {
 
 /**
  * A semaphore as the caller sees it: arguments and handles around the lock manager. Nothing is
- * re-entered: a scope only gives back what was taken in it and left behind.
+ * re-entered: a scope only gives back unreleased permits that were taken in it.
  */
 export class CountingSemaphore implements Semaphore {
   readonly name: string;
@@ -104,8 +104,8 @@ export class CountingSemaphore implements Semaphore {
   }
 
   /**
-   * The idiom of semaphores inside one process: it would give back permits that others have.
-   * JavaScript callers are told what to do.
+   * In-process semaphores work like this, but here it would give back permits of other callers. The
+   * error tells JavaScript callers what to do.
    */
   release(): never {
     throw new TypeError(
@@ -115,8 +115,8 @@ export class CountingSemaphore implements Semaphore {
 
   #acquire(request: Request): Promise<PermitLease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
-    // The scope may have ended while this waited: then the lease is of the scope around it, or of
-    // the caller alone.
+    // The scope may have ended during the wait: then the lease belongs to the scope around it, or
+    // to the caller alone.
     const take = (shared: SharedLease): PermitLease => new PermitHandle(shared, scope?.living ?? null);
     return this.#wait(request, take);
   }
@@ -140,11 +140,11 @@ export class CountingSemaphore implements Semaphore {
 }
 
 /**
- * By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore
- * it does not lend.
+ * The key of permits in a body's scope. It is never looked up, because a body does not lend
+ * permits.
  */
 const KEY = "semaphore";
-const UNSHARED = { isOrdered: false, isReentrant: true, place: null };
+const UNSHARED = { isOrdered: false, isReentrant: true, callSite: null };
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

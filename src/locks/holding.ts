@@ -1,6 +1,9 @@
+import { thrownAt } from "../api/stacks.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Request } from "../engine/lease/terms.ts";
+import type { LockKind } from "../engine/lock-kind.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
-import type { Place } from "./place.ts";
+import type { CallSite } from "./call-site.ts";
 
 /** A lock that a scope holds. */
 export class Holding {
@@ -15,13 +18,15 @@ export class Holding {
     this.how = how;
   }
 
-  /** Through which nested bodies borrow it, one at a time. */
+  /** Nested bodies borrow it through this gate, one at a time. */
   get gate(): LocalSemaphore {
     this.#gate ??= new LocalSemaphore();
     return this.#gate;
   }
 
-  /** For another lease of the same scope at this lock: bodies borrow both through one gate. */
+  /**
+   * The same for another lease of the same scope at this lock: bodies borrow both through one gate.
+   */
   of(shared: SharedLease): Holding {
     const holding = new Holding(this.key, shared, this.how);
     holding.#gate = this.gate;
@@ -29,12 +34,32 @@ export class Holding {
   }
 }
 
-/** How a lock was taken that a scope holds. */
+/** How the scope took a lock. */
 export interface Taken {
-  /** In the order of keys, or borrowed so: what comes behind it may be waited for, and nothing before it. */
+  /**
+   * Taken in the order of keys, or borrowed in that order: the call may wait for later locks, and
+   * for no earlier one.
+   */
   readonly isOrdered: boolean;
   /** May calls of the scope enter it? */
   readonly isReentrant: boolean;
-  /** By which line of the application. Null: nobody needed it then. */
-  readonly place: Place | null;
+  /** The line of the application that took it. Null: no check needed it then. */
+  readonly callSite: CallSite | null;
+}
+
+/** The key of a lock in scopes: `lock` and `fairLock` of one name are one lock. */
+export function keyOf(protocol: LockKind["protocol"], name: string): string {
+  return `${protocol} ${name}`;
+}
+
+/** No work may begin under a lock that its scope has lost. */
+export function assertKept(shared: SharedLease): void {
+  shared.expire();
+  if (shared.loss) throw thrownAt(shared.loss, assertKept);
+}
+
+/** A longer explicit lease extends the scope's hold; a shorter one, or none, changes nothing. */
+export async function lengthen(shared: SharedLease, request: Request): Promise<void> {
+  if (request.explicit !== null && request.explicit > shared.left()) await shared.extend(request.explicit);
+  assertKept(shared);
 }

@@ -2,24 +2,24 @@ import { released } from "../api/errors.ts";
 import type { BaseLease, Lease, UnfencedLease } from "../api/lease.ts";
 import { checkExtension } from "../api/options.ts";
 import { thrownAt } from "../api/stacks.ts";
-import { unwatchHandle } from "../engine/lease/forgotten.ts";
+import { unwatchHandle } from "../engine/lease/collected-handles.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { type LeaseKeeper, type ScopedLease, ScopeTie } from "./scope-tie.ts";
 
-/** One user's handle on a lease: a re-entered lock has several with the same token. */
+/** One user's handle on a lease: a re-entered lock has several, with the same token. */
 export abstract class LeaseHandle implements BaseLease, ScopedLease {
   readonly name: string;
   readonly #shared: SharedLease;
-  /** Null: of a body, or of a caller outside of every scope. */
+  /** Null: it belongs to a body, or to a caller outside of every scope. */
   readonly #tie: ScopeTie | null;
   readonly #hasEntered: boolean;
   #hasLeft = false;
 
   /**
-   * `keeper`: the scope in which it is taken. `hasEntered`: of a user that has entered the lock;
-   * false: of one that borrows it.
+   * `keeper`: the scope in which it is taken. `hasEntered`: its user has entered the lock; false:
+   * it borrows it.
    */
   constructor(shared: SharedLease, keeper: LeaseKeeper | null, hasEntered: boolean) {
     this.name = shared.name;
@@ -30,7 +30,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
     keeper?.keep(this);
   }
 
-  /** What it is a handle on. @internal */
+  /** The lease of a handle. @internal */
   static sharedOf(lease: LeaseHandle): SharedLease {
     return lease.#shared;
   }
@@ -61,7 +61,8 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
     checkExtension(quote(this.name), ms, this.#shared.owner.kind.longestLease);
     this.assertHeld();
     const extended = this.#shared.extend(ms);
-    // RACE: its scope may end meanwhile. What was extended then is nobody's, or another user's.
+    // RACE: its scope may end meanwhile. The extended hold then belongs to no caller, or to another
+    // user.
     await (this.#tie ? extended.finally(() => this.#assertNotTaken()) : extended);
   }
 
@@ -87,8 +88,8 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
 
   #leaveShared(isTaken: boolean): Promise<void> {
     const shared = this.#shared;
-    // The lock may stay with other users. A handle that its user has given back must not be watched
-    // from then on: it would be collected, and told of as if nobody could unlock the lock.
+    // The lock may stay with other users. Stop watching a handle that its user has given back: when
+    // it was collected, it would be reported as a lock that cannot be unlocked.
     if (shared.handle === this) shared.handle = null;
     else unwatchHandle(this);
     return shared.leave(this.#hasEntered, isTaken);
@@ -98,12 +99,12 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
     if (this.#tie?.taken) throw thrownAt(this.#tie.taken, this.extend);
   }
 
-  /** What messages call it. */
+  /** The lease's name in messages. */
   get noun(): string {
     return this.#shared.noun;
   }
 
-  /** What is printed. It asks for no signal, so none is made. */
+  /** Its printed form. Reads no signal, so none is made. */
   toJSON(): object {
     const { name, held, remaining } = this;
     return { name, held, remaining };
@@ -138,8 +139,8 @@ class FencedHandle extends LockHandle implements Lease {
 }
 
 /**
- * A handle on a lock, with a token if its kind has them: the types of locks say whether. `keeper`,
- * `hasEntered`: as of `LeaseHandle`; left out: of a caller outside of any scope.
+ * A handle on a lock, with a token if its kind has them, as the types of locks say. `keeper`,
+ * `hasEntered`: as for `LeaseHandle`; left out: for a caller outside of any scope.
  */
 export const lockHandle = (
   shared: SharedLease,

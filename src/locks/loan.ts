@@ -1,7 +1,7 @@
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { Holding } from "./holding.ts";
 
-/** What a body borrows of what its scope holds. It is one user more of each by now. */
+/** A body's loan from its scope. It already counts as one more user of each lease. */
 export class Loan {
   readonly #held: readonly Holding[];
   readonly #gates: LocalSemaphore[] = [];
@@ -11,8 +11,8 @@ export class Loan {
   }
 
   /**
-   * Waits for the body's turn in each. When that fails, nothing is borrowed any more. `turn`:
-   * returns the gate through which it came; null: it needed none.
+   * Waits for the body's turn in each. If that fails, nothing remains borrowed. `turn`: returns the
+   * gate through which the body came; null: it needed none.
    */
   async begin(turn: (one: Holding) => Promise<LocalSemaphore | null>): Promise<this> {
     try {
@@ -27,7 +27,7 @@ export class Loan {
     }
   }
 
-  /** The body is over, and has given its leases back. */
+  /** The body has ended, and has given its leases back. */
   end(): void {
     for (const gate of this.#gates) gate.leave();
   }

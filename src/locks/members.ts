@@ -2,11 +2,11 @@ import { show } from "../api/validate.ts";
 import { MEMBERS_MAX } from "../defaults.ts";
 import type { Member } from "../engine/lock-kind.ts";
 import { quote } from "../util/quote.ts";
-import { keyOf } from "./with-lock.ts";
+import { keyOf } from "./holding.ts";
 
-/** A lock of several, as its own object or its client has it. */
+/** A lock among several, with the options of its object or its client. */
 export interface ReentrantMember extends Member {
-  /** May calls enter again what their scope holds of it, where they do not say themselves? */
+  /** May calls re-enter it if their scope holds it, unless they say otherwise? */
   readonly reentrant: boolean;
 }
 
@@ -14,8 +14,8 @@ const CANNOT = "Cannot create a multi-lock";
 
 /**
  * The members of a multi-lock, each once, in the order of their protocol and name by code units:
- * the same in every process, whatever its locale. `memberOf` finds the lock behind what was given.
- * `options`: what a caller without types gave besides.
+ * the same in every process, whatever its locale. `memberOf` finds the lock of a given object or
+ * name. `options`: a further argument, from a caller without types.
  *
  * @throws TypeError, RangeError
  */

@@ -17,10 +17,13 @@ export class MultiLeaseHandle implements MultiLease {
   #signal: AbortSignal | undefined;
   #wanted: AbortSignal | undefined;
   #unlocking: Promise<void> | null = null;
-  /** Takes its listeners off the members' signals, which may live longer: a member can be borrowed. */
+  /**
+   * Removes its listeners from the members' signals, which may live longer: a member can be
+   * borrowed.
+   */
   #unlisten: (() => void)[] = [];
 
-  /** `events`: where the failure of a `using` goes. */
+  /** `events`: receives the failure of a `using`. */
   constructor(leases: readonly LeaseHandle[], events: Events) {
     this.names = leases.map(({ name }) => name);
     this.#leases = leases;
@@ -48,7 +51,7 @@ export class MultiLeaseHandle implements MultiLease {
     const controller = new AbortController();
     for (const lease of this.#leases) {
       const signal = signalOf(lease);
-      // Only the first one counts: a second abort does nothing.
+      // Only the first abort counts: a second one does nothing.
       if (signal.aborted) controller.abort(signal.reason);
       else if (!this.#unlocking) this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
     }
@@ -83,7 +86,7 @@ export class MultiLeaseHandle implements MultiLease {
   /** Its user gives it back. @internal */
   leave(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
-    // In one go: what one command can release is released by one.
+    // All at once, so that one command can release several.
     this.#unlocking = all(
       this.#leases.map((lease) => lease.leave()),
       "released",
@@ -93,7 +96,7 @@ export class MultiLeaseHandle implements MultiLease {
     return this.#unlocking.then();
   }
 
-  /** What is printed. It asks for no signal, so none is made. */
+  /** Its printed form. Reads no signal, so none is made. */
   toJSON(): object {
     return {
       names: this.names,
@@ -112,7 +115,7 @@ export class MultiLeaseHandle implements MultiLease {
   }
 }
 
-/** Waits for all of them, and then throws what failed. */
+/** Waits for all of them, and then throws the failures. */
 async function all(work: readonly Promise<void>[], what: string): Promise<void> {
   const outcomes = await Promise.allSettled(work);
   const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));

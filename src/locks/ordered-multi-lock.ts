@@ -13,29 +13,31 @@ import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import type { CallRules } from "./arguments.ts";
 import type { Holding, Taken } from "./holding.ts";
+import { assertKept, keyOf, lengthen } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
 import { Loan } from "./loan.ts";
 import type { ReentrantMember } from "./members.ts";
 import { MultiLeaseHandle } from "./multi-lease.ts";
+import { noUnlock } from "./no-unlock.ts";
 import type { Scope } from "./scope.ts";
-import { acquireAllBeside, type PlacedRequest } from "./scope-wait.ts";
+import { acquireAllBeside, type LocatedRequest } from "./scope-wait.ts";
 import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { holdingFor, isHeldIn, isInTheWayOf } from "./upgrade.ts";
-import { assertKept, type BodyHold, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+import { type BodyHold, runBody } from "./with-lock.ts";
 
-/** A member in one call, which may say itself whether it is entered again. */
+/** A member in one call, with the call's own `reentrant` if it gave one. */
 interface Seat extends ReentrantMember {
   readonly key: string;
-  /** What the call may enter of it. */
+  /** The holding of it that the call may enter. */
   readonly holding: Holding | null;
-  /** What this call has of it, or will have: the scope's, or its own. */
+  /** The lease that this call has, or will have: the scope's, or its own. */
   lease: SharedLease | null;
 }
 
-/** What a call has entered of what its scope holds. */
+/** Holds of the scope that a call has entered. */
 interface Entered {
-  /** The rest cannot be had: leaves all of these. */
+  /** The other members are unavailable: leaves all of these. */
   undo(): Promise<unknown>;
 }
 
@@ -47,7 +49,7 @@ export class OrderedMultiLock implements MultiLock {
   readonly #scopes: Scopes;
   readonly #rules: CallRules;
 
-  /** `members` in their order. */
+  /** `members`: in their order. */
   constructor(members: readonly ReentrantMember[], manager: LockManager, scopes: Scopes, rules: CallRules) {
     this.names = members.map(({ name }) => name);
     this.#members = members;
@@ -58,19 +60,19 @@ export class OrderedMultiLock implements MultiLock {
 
   async tryLock(...args: unknown[]): Promise<MultiLease | null> {
     const request = this.#rules.tryLock(this.names, args);
-    const lease = await this.#acquire(this.#placed(request, OrderedMultiLock.prototype.tryLock));
+    const lease = await this.#acquire(this.#located(request, OrderedMultiLock.prototype.tryLock));
     return "busy" in lease ? null : lease;
   }
 
   async lock(...args: unknown[]): Promise<MultiLease> {
     const request = this.#rules.lock(this.names, args);
-    const lease = await this.#acquire(this.#placed(request, OrderedMultiLock.prototype.lock));
+    const lease = await this.#acquire(this.#located(request, OrderedMultiLock.prototype.lock));
     return "busy" in lease ? this.#timedOut(lease.busy, request) : lease;
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request: asked, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
-    const request = this.#placed(asked, OrderedMultiLock.prototype.withLock);
+    const request = this.#located(asked, OrderedMultiLock.prototype.withLock);
     const until = clocks.mono.now() + request.wait;
     const all = await this.#take(request, (held, mayWait) => {
       for (const { shared } of held) shared.share();
@@ -97,7 +99,8 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   async isLocked(): Promise<boolean> {
-    // Each as it says itself: what is only kept, with nobody inside, is not locked.
+    // Each as its kind reports it: a lock that is only cached, with no caller inside, is not
+    // locked.
     const questions = this.#members.map(({ kind, name }) =>
       this.#manager.holderQueries.isLocked(kind, name).catch((error: unknown) => {
         throw unavailable(name, "it could not be inspected", error, nounOf(kind));
@@ -116,10 +119,10 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: PlacedRequest): Promise<MultiLeaseHandle | Busy> {
+  async #acquire(request: LocatedRequest): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
-    // The scope may have ended while this waited: then they are of the scope around it, or of the
-    // caller alone.
+    // The scope may have ended during the wait: then the leases belong to the scope around it, or
+    // to the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
     const all = await this.#take(request, enterAll, (seat, lease) =>
       keeper()?.hold(seat.key, lease, taking(seat, request)),
@@ -136,12 +139,12 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   /**
-   * Enters what the scope holds, and takes the rest, with a word to `took` for each. Resolves with
-   * what is held then, or with what was busy. `enter`: `mayWait`: false: it rejects with OVERTAKEN
-   * where it would have to wait for a turn.
+   * Enters the scope's holds, takes the other members, and calls `took` for each new lease.
+   * Resolves with the seats held then, or with the busy member. `enter`: with `mayWait` false it
+   * rejects with OVERTAKEN instead of waiting for a turn.
    */
   async #take<E extends Entered>(
-    request: PlacedRequest,
+    request: LocatedRequest,
     enter: (held: readonly Holding[], mayWait: boolean) => Promise<E>,
     took: (seat: Seat, lease: SharedLease) => void = () => {},
   ): Promise<{ readonly seats: readonly Seat[]; readonly entered: E | null } | Busy> {
@@ -149,9 +152,9 @@ export class OrderedMultiLock implements MultiLock {
     let seats = this.#seats(request);
     const missing = seats.filter(({ lease }) => !lease);
     const isInside = missing.length < seats.length;
-    // RACE: while a call waits for a hold of its own scope, it keeps nothing else of that. Another
-    // call may be inside that hold, and wait for what this one keeps: each would wait for the
-    // other, for ever.
+    // RACE: while a call waits for a hold of its own scope, it must keep nothing else of that
+    // scope. Another call may be inside that hold, and wait for a lock that this one keeps: the two
+    // would wait for each other forever.
     const own = isInside && request.wait > 0 ? missing.filter(this.#isOwn) : [];
     const inOrder = own.length === 0;
     const wanted = inOrder ? missing : own;
@@ -173,9 +176,9 @@ export class OrderedMultiLock implements MultiLock {
         return busy;
       }
       if (!inOrder) {
-        // What its scope held is over, and this call has it now. RACE: the others may come before
-        // it in the order of locks: this one enters them without waiting, or gives it back and
-        // looks again.
+        // The scope's hold is over, and this call has the lock now. RACE: the other members may
+        // come before it in the order of locks. So this call enters them without waiting, or gives
+        // the lock back and starts again.
         seats = this.#seats({ ...request, wait: 0 }, own);
         if (seats.some(({ lease }) => !lease)) throw OVERTAKEN;
         entered = await enter(holdings(seats), false);
@@ -191,39 +194,39 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   /**
-   * `own`: what the call has taken before. @throws LockLostError, LockError LOCK_ORDER,
+   * `own`: members that the call has taken already. @throws LockLostError, LockError LOCK_ORDER,
    * LOCK_UPGRADE.
    */
-  #seats({ wait, says }: PlacedRequest, own: readonly Seat[] = []): readonly Seat[] {
+  #seats({ wait, says }: LocatedRequest, own: readonly Seat[] = []): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
       const reentrant = says ?? member.reentrant;
       const mine = own.find((seat) => seat.key === key);
-      // A reader of a scope that writes is one more user of the writer's lease.
+      // A reader in a scope that writes is one more user of the writer's lease.
       const holding = mine ? null : holdingFor(this.#scopes, member.kind, member.name, reentrant);
       return { ...member, reentrant, key, holding, lease: holding?.shared ?? mine?.lease ?? null };
     });
     for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
-    // It waits for its own scope first, and keeps nothing meanwhile, so nobody waits for it. Then
-    // it looks again.
+    // It first waits for its own scope, and keeps nothing meanwhile, so no call waits for it. Then
+    // it starts again.
     const hasEntered = seats.some(({ holding }) => holding);
     if (hasEntered ? seats.some((seat) => !seat.holding && this.#isOwn(seat)) : this.#isOwn(missing))
       return seats;
-    // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each
-    // would wait for the other, for ever. Also a lock that is none of these, when a multi-lock
-    // around this one has taken it.
+    // RACE: the holder of the earlier lock may wait for the later one, which this scope holds: the
+    // two would wait for each other forever. The later one may also belong to a multi-lock around
+    // this one.
     const last = holdings(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
     if (last) throw outOfOrder(missing.name, last.shared.name);
     return seats;
   }
 
-  /** Of a member that the call may not enter: must it wait for its own scope? */
+  /** Must the call wait for its own scope at a member that it may not enter? */
   readonly #isOwn = ({ kind, name }: Seat): boolean => isInTheWayOf(this.#scopes, kind, name);
 
   /**
-   * For a body: its turn in one lock.
+   * A body's turn in one lock.
    *
    * @throws LockTimeoutError when another body of the scope has borrowed it for all of the time;
    * LockError LOCK_ORDER.
@@ -236,7 +239,7 @@ export class OrderedMultiLock implements MultiLock {
   ): Promise<LocalSemaphore> {
     if (await gate.enter(0, signal)) return gate;
     if (!mayWait) throw OVERTAKEN;
-    // The same between the borrowers of one scope.
+    // The same order holds between the borrowers of one scope.
     const last = wait > 0 ? this.#scopes.behind(key) : null;
     if (last) throw outOfOrder(shared.name, last.shared.name);
     if (await gate.enter(rest(until), signal)) return gate;
@@ -245,11 +248,11 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- small parts
 
-  /** With the place of the call, to the method `below`, where somebody needs that. */
-  #placed(request: Request, below: (...args: never[]) => unknown): PlacedRequest {
+  /** Adds the line that called the method `below`, if a check needs it. */
+  #located(request: Request, below: (...args: never[]) => unknown): LocatedRequest {
     const isReentrant = request.says ?? this.#members.every(({ reentrant }) => reentrant);
-    const place = this.#scopes.placeOf(isReentrant, below);
-    return place ? { ...request, place } : request;
+    const callSite = this.#scopes.callSiteOf(isReentrant, below);
+    return callSite ? { ...request, callSite } : request;
   }
 
   #timedOut({ kind, name }: Busy["busy"], { wait }: Request): Promise<never> {
@@ -258,17 +261,17 @@ export class OrderedMultiLock implements MultiLock {
   }
 }
 
-const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
+const taking = ({ reentrant }: Seat, { callSite = null }: LocatedRequest): Taken => ({
   isOrdered: true,
   isReentrant: reentrant,
-  place,
+  callSite,
 });
 
 const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
 
 /**
- * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer
- * a later one may have been unlocked, and would be entered in vain.
+ * Enters all of these once more, or none. RACE: all in one statement of the call. After an answer,
+ * a later one may have been unlocked already, and could not be entered.
  */
 async function enterAll(held: readonly Holding[]): Promise<Entered> {
   const outcomes = await Promise.allSettled(held.map(({ shared }) => shared.enter()));

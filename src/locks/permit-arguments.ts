@@ -1,3 +1,4 @@
+// Checks the arguments of semaphores' methods, and makes them the requests that the engine takes.
 import { NEVER_PASSED, neverKept, PASSING } from "../api/options.ts";
 import type { SemaphoreOptions } from "../api/semaphore.ts";
 import { checkOptions, checkValue, flag, isWhole, type Rule } from "../api/validate.ts";
@@ -22,7 +23,7 @@ const SEMAPHORE = {
 const FAIR_SEMAPHORE = { ...SEMAPHORE, localHandoffs: NEVER_PASSED };
 
 /**
- * How many permits there are by the caller's code, and how they are passed on. @throws TypeError,
+ * How many permits there are by the caller's code, and how they are handed on. @throws TypeError,
  * RangeError
  */
 export const checkSemaphore = (options: unknown) => {
@@ -41,7 +42,7 @@ interface BodyCall<Body> {
   readonly confirm: boolean;
 }
 
-/** What a semaphore is called with: the arguments of a lock, behind how many permits are wanted. */
+/** Checks the arguments of a semaphore: those of a lock, after the number of permits. */
 export class PermitRules {
   readonly #rules: CallRules;
   readonly #name: string;
@@ -53,7 +54,7 @@ export class PermitRules {
     this.#permits = permits;
   }
 
-  /** Of `tryAcquire(units, wait, lease)`, `(units, options)` or `(options)`. */
+  /** The request of `tryAcquire(units, wait, lease)`, `(units, options)` or `(options)`. */
   tryAcquire(args: readonly unknown[]): Request {
     const [units, rest] = this.#units(args);
     const isWrong = rest.length > 2 || (rest.length > 1 && isObject(rest[0]));
@@ -61,21 +62,21 @@ export class PermitRules {
     return this.#wanting(units, this.#rules.tryLock(this.#what, rest));
   }
 
-  /** Of `acquire(units, options)` or `(options)`. */
+  /** The request of `acquire(units, options)` or `(options)`. */
   acquire(args: readonly unknown[]): Request {
     const [units, rest] = this.#units(args);
     if (rest.length > 1) this.#refuse("acquire takes (units, options)");
     return this.#wanting(units, this.#rules.lock(this.#what, rest));
   }
 
-  /** Of `withPermits(units, options, body)`: units and options may be left out. */
+  /** The request of `withPermits(units, options, body)`; units and options may be left out. */
   withPermits<Body>(args: readonly unknown[]): BodyCall<Body> {
     const [units, rest] = typeof args[0] === "function" ? [1, args] : this.#units(args);
     const call = this.#rules.withLock<Body>(this.#what, rest, "withPermits, after how many,");
     return { ...call, request: this.#wanting(units, call.request) };
   }
 
-  /** How many permits, and the arguments behind that. */
+  /** How many permits, and the remaining arguments. */
   #units(args: readonly unknown[]): [number, readonly unknown[]] {
     const [first] = args;
     if (isObject(first)) return [1, args];
@@ -99,7 +100,7 @@ export class PermitRules {
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
 function checkNumber(what: string, name: string, value: unknown, most: number): number {
-  // As a rule takes it that has no default: left out is refused too.
+  // Checked as a required value: left out is refused too.
   checkValue(what, name, value, permitsUpTo(most, undefined));
   return value as number;
 }

@@ -5,7 +5,7 @@ import { inspectAs } from "../util/print.ts";
 import { LeaseHandle } from "./lease.ts";
 import type { Scope } from "./scope.ts";
 
-/** A handle on permits. They fence nothing, so it has no token. */
+/** A handle on permits. Permits fence nothing, so it has no token. */
 export class PermitHandle extends LeaseHandle implements PermitLease {
   readonly units: number;
 

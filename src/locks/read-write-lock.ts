@@ -5,7 +5,7 @@ import { unavailable } from "../redis/replies.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 
-/** The two locks, and how to look at them. */
+/** The two locks, and how to inspect them. */
 export class LockPair implements ReadWriteLock {
   readonly name: string;
   readonly read: Lock;
@@ -53,7 +53,7 @@ export class LockPair implements ReadWriteLock {
     throw this.#isTwo();
   }
 
-  /** Nobody can tell which of the two a caller means. JavaScript callers are told what to do. */
+  /** Which of the two a caller means is unknown. The error tells JavaScript callers what to do. */
   #isTwo(): TypeError {
     return new TypeError(
       `Cannot lock ${quote(this.name)}: a read-write lock is two locks; call .read.withLock() to read or .write.withLock() to write`,

@@ -13,20 +13,21 @@ import { unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { inspectAs } from "../util/print.ts";
 import { type CallRules, checkForceUnlock, checkRecall } from "./arguments.ts";
-import { Holding, type Taken } from "./holding.ts";
+import { assertKept, Holding, keyOf, lengthen, type Taken } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
 import { Loan } from "./loan.ts";
 import type { ReentrantMember } from "./members.ts";
+import { noUnlock } from "./no-unlock.ts";
 import type { Scope } from "./scope.ts";
-import { type PlacedRequest, waitBeside } from "./scope-wait.ts";
+import { type LocatedRequest, waitBeside } from "./scope-wait.ts";
 import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./upgrade.ts";
-import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+import { runBody } from "./with-lock.ts";
 
 /**
  * Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager.
- * Many callers make one for each acquisition, so making it costs one object.
+ * Many callers make one for each acquisition, so it costs only one object.
  */
 export class ReentrantLock implements Lock {
   readonly name: string;
@@ -43,15 +44,15 @@ export class ReentrantLock implements Lock {
     this.#rules = rules;
   }
 
-  /** The lock behind an object that the client of this manager made; null: it is none. */
+  /** The member for a lock object that this manager's client made; null: it is another object. */
   static memberOf(lock: object, manager: LockManager): ReentrantMember | null {
     if (!(#manager in lock && lock.#manager === manager)) return null;
     const { passes, reentrant } = lock.#rules;
     return { kind: lock.#kind, name: lock.name, passes, reentrant };
   }
 
-  // No async function where a plain one will do: each costs every waiter some hundred bytes, and a
-  // few turns of the microtask queue between the grant and the caller.
+  // Plain functions instead of async ones: each async one costs every waiter some hundred bytes,
+  // and a few turns of the microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
       const request = args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args);
@@ -66,7 +67,7 @@ export class ReentrantLock implements Lock {
       const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
       const acquired = this.#acquire(request, ReentrantLock.prototype.lock);
       const { wait } = request;
-      // A caller that waits for ever is never told that it was in vain.
+      // A caller that waits without limit never times out.
       if (wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
       return acquired.then((lease) => lease ?? this.#timedOut(wait));
     } catch (error) {
@@ -76,13 +77,13 @@ export class ReentrantLock implements Lock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request: asked, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
-    const request = this.#placed(asked, ReentrantLock.prototype.withLock);
+    const request = this.#located(asked, ReentrantLock.prototype.withLock);
     const until = clocks.mono.now() + request.wait;
     const holding = this.#holding(request);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) return await this.#timedOut(request.wait);
-    // Awaited here: what an async function returns unawaited costs two more turns of the microtask
-    // queue.
+    // Awaited here: an unawaited return value of an async function costs two more turns of the
+    // microtask queue.
     if (!(entered instanceof Holding)) return await this.#run(entered, request, body, null, confirm);
     const loan = await new Loan([entered]).begin(async ({ shared, gate }) => {
       if (!isGated(shared)) return null;
@@ -133,20 +134,20 @@ export class ReentrantLock implements Lock {
 
   // ---- acquiring
 
-  /** A lease on a lock that this scope holds already, or on a new shared. */
+  /** A lease on a lock that this scope holds already, or on a new one. */
   #acquire(asked: Request, below: Method): Promise<Lease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
     if (!scope) {
-      if (!asked.reentrant) this.#scopes.notesPlaces = true;
+      if (!asked.reentrant) this.#scopes.notesCallSites = true;
       return this.#manager.enter(this.#kind, this.name, asked, lockHandle);
     }
-    const request = this.#placed(asked, below);
+    const request = this.#located(asked, below);
     const reenter = (holding: Holding): Promise<Lease> => this.#reenter(holding, scope, request);
     const holding = this.#holding(request);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
-      // The scope may have ended while this waited: then the lease is of the scope around it, or of
-      // the caller alone.
+      // The scope may have ended during the wait: then the lease belongs to the scope around it, or
+      // to the caller alone.
       const keeper = scope.living;
       keeper?.hold(this.#key, shared, taken(request));
       return lockHandle(shared, keeper, true);
@@ -154,15 +155,15 @@ export class ReentrantLock implements Lock {
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
 
-  /** For a body: a lease of its own, or a share in what its scope gets meanwhile. */
-  #enter(request: PlacedRequest): Promise<SharedLease | Holding | null> {
+  /** For a body: its own lease, or a share in a lease that its scope gets meanwhile. */
+  #enter(request: LocatedRequest): Promise<SharedLease | Holding | null> {
     if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
     const borrow = async (holding: Holding): Promise<SharedLease | Holding> =>
       this.#share(this.#entered(holding), request);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }
 
-  async #reenter(holding: Holding, scope: Scope, request: PlacedRequest): Promise<Lease> {
+  async #reenter(holding: Holding, scope: Scope, request: LocatedRequest): Promise<Lease> {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     const isBeside = isInside(this.#kind, held);
@@ -178,7 +179,9 @@ export class ReentrantLock implements Lock {
     return lease;
   }
 
-  /** The lock stays until every borrower has ended, also those that still wait for their turn. */
+  /**
+   * The lock stays until every borrower has ended, including those that still wait for their turn.
+   */
   #share(holding: Holding, request: Request): Holding {
     const { shared } = holding;
     const { terms } = request;
@@ -188,17 +191,15 @@ export class ReentrantLock implements Lock {
     return holding;
   }
 
-  /** What another call of the scope has got meanwhile. @throws LockError LOCK_UPGRADE */
+  /** The holding that another call of the scope got meanwhile. @throws LockError LOCK_UPGRADE */
   #entered(holding: Holding): Holding {
     return this.#kind.mode === "write" ? toWrite(holding) : holding;
   }
 
-  /**
-   * `loan`: what the body has borrowed; it may have been lost while another borrower was inside.
-   */
+  /** `loan`: the body's loan; it may have been lost while another borrower was inside. */
   #run<T>(
     shared: SharedLease,
-    request: PlacedRequest,
+    request: LocatedRequest,
     body: LockBody<T>,
     loan: Loan | null,
     confirm: boolean,
@@ -210,15 +211,15 @@ export class ReentrantLock implements Lock {
     return runBody(inside, [[this.#key, shared, taken(request)]], lease, body, before);
   }
 
-  /** What the call may enter now. @throws LockError LOCK_UPGRADE */
-  #holding({ reentrant }: PlacedRequest): Holding | null {
+  /** The holding that the call may enter now. @throws LockError LOCK_UPGRADE */
+  #holding({ reentrant }: LocatedRequest): Holding | null {
     return holdingFor(this.#scopes, this.#kind, this.name, reentrant);
   }
 
-  /** With the place of the call, to the method `below`, where somebody needs that. */
-  #placed(request: Request, below: Method): PlacedRequest {
-    const place = this.#scopes.placeOf(request.reentrant, below);
-    return place ? { ...request, place } : request;
+  /** Adds the line that called the method `below`, if a check needs it. */
+  #located(request: Request, below: Method): LocatedRequest {
+    const callSite = this.#scopes.callSiteOf(request.reentrant, below);
+    return callSite ? { ...request, callSite } : request;
   }
 
   // ---- small parts
@@ -245,9 +246,9 @@ const INSPECTED = "it could not be inspected";
 
 type Method = (...args: never[]) => unknown;
 
-const PLAIN: Taken = { isOrdered: false, isReentrant: true, place: null };
-const taken = ({ reentrant, place }: PlacedRequest): Taken =>
-  place ? { isOrdered: false, isReentrant: reentrant, place } : PLAIN;
+const PLAIN: Taken = { isOrdered: false, isReentrant: true, callSite: null };
+const taken = ({ reentrant, callSite }: LocatedRequest): Taken =>
+  callSite ? { isOrdered: false, isReentrant: reentrant, callSite } : PLAIN;
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

@@ -1,7 +1,7 @@
 import { LockError, LockLostError } from "../api/errors.ts";
 import { ofLoss } from "../api/events.ts";
 import { endOf } from "../api/wording.ts";
-import { unwatchHandle, watchHandle } from "../engine/lease/forgotten.ts";
+import { unwatchHandle, watchHandle } from "../engine/lease/collected-handles.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
@@ -16,38 +16,41 @@ export interface ScopedLease {
   readonly noun: string;
   readonly held: boolean;
   /**
-   * The body in which it was taken has ended. It stays; `taker`: the scope around that body which
-   * takes it at its own end.
+   * The body in which it was taken has ended. The lease stays; `taker`: the scope around that body
+   * that takes it when that scope ends.
    */
   outlive(taker: LeaseKeeper | null): void;
-  /** The scope has ended, and takes it. Resolves when Redis has confirmed that, where it must be asked. */
+  /**
+   * The scope has ended, and takes it. Resolves when Redis has confirmed that, if a command is
+   * needed.
+   */
   take(): Promise<void>;
 }
 
-/** What knows the leases that were taken in it, until they are unlocked. A scope is one. */
+/** Knows the leases that were taken in it, until they are unlocked. A scope is one. */
 export interface LeaseKeeper {
-  /** The scope that takes them, at its end, when they are still held. Null: none does. */
+  /** The scope that takes them, at its end, if they are still held. Null: none does. */
   readonly taker: LeaseKeeper | null;
   keep(lease: ScopedLease): void;
   drop(lease: ScopedLease): void;
 }
 
 /**
- * What ties one user's lease to the scope in which it was taken. The end of a `locks.scope()` takes
- * this one lease away, and leaves the lock to other users of the same hold, so the lease has a
- * signal of its own. The end of a body takes nothing, but a lease that is still held one lease time
- * later is reported.
+ * Ties one user's lease to the scope in which it was taken. The end of a `locks.scope()` takes this
+ * one lease away, and leaves the lock to other users of the same hold, so the lease has its own
+ * signal. The end of a body takes nothing, but a lease that is still held one lease time later is
+ * reported.
  */
 export class ScopeTie extends Timer {
-  /** Why the scope's end has ended this lease. Null: it has not. */
+  /** The loss by which the scope's end ended this lease. Null: it has not. */
   taken: LockLostError | null = null;
   readonly #shared: SharedLease;
   #keeper: LeaseKeeper | null;
   #controller: AbortController | null = null;
   #unlisten: (() => void) | null = null;
   /**
-   * The handle, after the end of its body. Weak: one that its caller has dropped must be collected,
-   * and is reported then.
+   * The handle, after the end of its body. Weak: a handle that its caller has dropped must be
+   * collected, and is then reported.
    */
   #late: WeakRef<ScopedLease> | null = null;
   #bodyEnd = 0;
@@ -60,7 +63,7 @@ export class ScopeTie extends Timer {
 
   get signal(): AbortSignal {
     const { signal } = this.#shared;
-    // A lease that no scope can take lasts as long as the hold.
+    // A lease that no scope can take lasts as long as its hold.
     if (!this.#controller && !this.taken && !this.#keeper?.taker) return signal;
     if (!this.#controller) {
       const controller = new AbortController();
@@ -72,10 +75,12 @@ export class ScopeTie extends Timer {
     return this.#controller.signal;
   }
 
-  /** The lease was unlocked. `left`: resolves when that is done; until then its loss may be found. */
+  /**
+   * The lease was unlocked. `left`: resolves when that is done; until then its loss may be found.
+   */
   cut(lease: ScopedLease, left: Promise<void>): Promise<void> {
     this.#untie(lease);
-    // A hold that others keep must not know the signals of all that have left.
+    // A hold that others still use must not keep the signals of those that have left.
     return this.#unlisten ? left.finally(this.#unlisten) : left;
   }
 
@@ -88,14 +93,14 @@ export class ScopeTie extends Timer {
     const loss = isHeld ? new LockLostError(name, "scope", undefined, undefined, null, noun) : shared.loss;
     this.taken = loss;
     this.#unlisten?.();
-    // RACE: its caller is told before the next one comes in, here or elsewhere.
+    // RACE: its caller is notified before the next one gets the lock, here or elsewhere.
     if (isHeld) detached(() => this.#controller?.abort(loss));
     const left = leave(isHeld);
     const { events } = owner.context;
     if (isHeld && loss && events.hears("lost")) {
       const held = clocks.mono.now() - shared.since;
       const told = ofLoss(shared, held, loss);
-      // A reader in the time of its writer is a part of the writer's call.
+      // A reader inside a writer's lease is part of the writer's call.
       const isOver = shared.ended && !(owner.writer && !owner.writer.ended);
       events.tell("lost", isOver ? told : { ...told, remains: true });
     }
@@ -103,8 +108,8 @@ export class ScopeTie extends Timer {
   }
 
   /**
-   * The body has ended in which the lease was taken. `isWatched`: the watchdog will watch the
-   * handle for its collection.
+   * The body in which the lease was taken has ended. `isWatched`: the watchdog will watch whether
+   * the handle is collected.
    */
   outlive(lease: ScopedLease, taker: LeaseKeeper | null, isWatched: boolean): void {
     const { owner, terms } = this.#shared;
@@ -115,7 +120,7 @@ export class ScopeTie extends Timer {
     this.#bodyEnd = clocks.mono.now();
     watchdog.timers.set(this, this.#bodyEnd + terms.lease);
     if (!terms.watchdog || isWatched) return;
-    // Once: the watchdog may have done it before.
+    // Register only once: the watchdog may have done it before.
     unwatchHandle(lease);
     watchHandle(lease, this.#shared, events);
   }

@@ -1,6 +1,6 @@
-// Several calls of one scope can want a lock at the same time. What one of them gets, its scope
-// holds, so the others must enter it again. A call that stayed in line instead would wait for its
-// own scope, for ever.
+// Several calls of one scope can want a lock at the same time. Once one of them has it, their scope
+// holds it, so the others must re-enter it. A call that stayed in line would wait for its own scope
+// forever.
 
 import { DeadlockError } from "../api/errors.ts";
 import type { EventKind } from "../api/events.ts";
@@ -16,30 +16,29 @@ import type { Waiter } from "../engine/waiter.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Timer } from "../util/timers.ts";
+import type { CallSite } from "./call-site.ts";
 import type { Holding } from "./holding.ts";
+import { keyOf } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
-import type { Place } from "./place.ts";
 import type { Scopes } from "./scopes.ts";
 import { isInTheWay } from "./upgrade.ts";
-import { keyOf } from "./with-lock.ts";
 
-/** A call, and where it stands in the application. Left out: nobody needs that. */
-export interface PlacedRequest extends Request {
-  readonly place?: Place | null;
+/** A call, and the line of the application that made it. Left out: no check needs it. */
+export interface LocatedRequest extends Request {
+  readonly callSite?: CallSite | null;
 }
 
 /**
- * Waits for a lock of which the call may enter nothing yet, and resolves with what `take` makes of
- * it. When one of the scopes gets the lock by another call, and both may share it, this one leaves
- * the line and resolves with what `enter` makes of that. `enter` left out: it shares nothing, as
- * with permits.
+ * Waits for a lock that the call cannot enter yet, and resolves with the result of `take`. If one
+ * of the scopes gets the lock by another call, and both may share it, this call leaves the line and
+ * resolves with the result of `enter`. `enter` left out: it shares nothing, as with permits.
  */
 export function waitBeside<T>(
   manager: LockManager,
   scopes: Scopes,
   kind: LockKind,
   name: string,
-  request: PlacedRequest,
+  request: LocatedRequest,
   take: (shared: SharedLease) => T,
   enter?: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
@@ -50,11 +49,11 @@ export function waitBeside<T>(
   const shares = request.reentrant && enter;
   if (!watch && !shares) return manager.enter(kind, name, request, take);
   return new Promise((resolve, reject) => {
-    // RACE: `enter` counts itself among the lock's users in this very statement of the call that
-    // got it. A moment later that call may have unlocked it again, and this one would be last in
-    // line.
+    // RACE: `enter` counts this call among the lock's users in the very statement in which the
+    // other call got it. A moment later that call may have unlocked it again, and this one would be
+    // last in line.
     const unwant = scopes.want(shares ? [wanted.key] : [], (holding) => {
-      // An answer that it has, and has not read yet, stands.
+      // If it has its answer but has not read it yet, that answer counts.
       if (!shares || waiter?.settled) return;
       end();
       resolve(shares(holding));
@@ -79,7 +78,7 @@ export function waitBeside<T>(
       },
       (error: unknown) => {
         end();
-        // Of one that has entered nobody hears how it left the line.
+        // After it has entered the lock, its own end in the line is ignored.
         if (error instanceof DeadlockError) resolve(failing(error));
         else reject(error);
       },
@@ -88,19 +87,19 @@ export function waitBeside<T>(
 }
 
 /**
- * Takes all of which the call may enter nothing yet, and hands it to `take` in the statement that
- * brings the last of them. Resolves with what was busy; null: nothing was. Rejects with OVERTAKEN
- * when the scopes got one of these locks by another call. What was taken is given back then,
- * because the order in which the rest must be taken may have changed.
+ * Takes all members that the call cannot enter yet, and hands them to `take` in the statement that
+ * obtains the last one. Resolves with the busy member, or null: all were taken. Rejects with
+ * OVERTAKEN when the scopes got one of these locks by another call. It then gives its locks back,
+ * because the order for the others may have changed.
  *
- * `hasEntered`: the call is inside other holds of the scopes. Then this counts also for a lock that
- * it may not enter, because it must not wait for its own scope so.
+ * `hasEntered`: the call is inside other holds of the scopes. Then OVERTAKEN also applies to a lock
+ * that it may not enter, because it must not wait for its own scope while inside them.
  */
 export async function acquireAllBeside(
   manager: LockManager,
   scopes: Scopes,
   members: readonly ReentrantMember[],
-  request: PlacedRequest,
+  request: LocatedRequest,
   hasEntered: boolean,
   take: (leases: readonly SharedLease[]) => void,
 ): Promise<Busy | null> {
@@ -112,8 +111,9 @@ export async function acquireAllBeside(
         one.key === key &&
         (one.reentrant || (hasEntered && request.wait > 0 && isInTheWay(one.kind, shared))),
     );
-  // RACE: the call may have waited before, for its turn in what it has entered. Nobody has told it
-  // what the scopes got by other calls in that time, and it would wait for its own scope, for ever.
+  // RACE: the call may have waited before, for its turn in a hold that it has entered. It was not
+  // notified of locks that the scopes got by other calls in that time, and would wait for its own
+  // scope forever. So check them now.
   for (const { key } of wanted) {
     const found = scopes.find(key);
     if (found && overtakes(found)) throw OVERTAKEN;
@@ -145,61 +145,60 @@ export async function acquireAllBeside(
 }
 
 /**
- * To be called when a call begins to wait for all of these. Returns what follows it until its end;
- * null: nothing does.
+ * Call it when a call begins to wait for all of these. Returns an object that follows the call
+ * until its end; null: none is needed.
  */
 function follow(
   manager: LockManager,
   scopes: Scopes,
   locks: readonly (Pick<Member, "kind" | "name"> & { readonly key: string })[],
   by: EventKind,
-  { wait, place = null }: PlacedRequest,
+  { wait, callSite = null }: LocatedRequest,
   leave: (error: unknown) => void,
 ): OwnWait | null {
   const { detector } = scopes;
-  const scope = (place || detector) && scopes.isUsed && wait > DEADLOCK_AFTER ? scopes.current() : null;
+  const scope = (callSite || detector) && scopes.isUsed && wait > DEADLOCK_AFTER ? scopes.current() : null;
   if (!scope) return null;
   const wanted = (one: Holding): boolean => locks.some(({ key }) => key === one.key);
   const meets = (): Holding | null => [...scope.held()].find(wanted) ?? null;
-  // One that waits for its own scope does not wait as the caller that has the scope's locks.
+  // A call that waits for its own scope does not wait as the holder of the scope's locks.
   const held = () => (meets() ? [] : Array.from(scope.held(), ({ shared }) => shared));
   const unwatch = detector?.watch({ locks, kind: by, held, leave }) ?? null;
-  return new OwnWait(manager, place, meets, unwatch);
+  return new OwnWait(manager, callSite, meets, unwatch);
 }
 
 /**
- * A call that waits in a scope. Where one side has `reentrant: false`, that scope may be what it
- * waits for. Perhaps it is work of another caller, which rightly waits; perhaps the code that holds
- * the lock waits for it, and both wait without end. No one can tell the two apart, so it is never
- * refused, and told once for each place.
+ * A call that waits in a scope. If one side has `reentrant: false`, it may wait for that scope
+ * itself. Either it is work of another caller, which rightly waits; or the code that holds the lock
+ * waits for it, and both wait forever. The two look the same, so the call is never refused, and the
+ * wait is reported once for each call site.
  */
 class OwnWait extends Timer {
   readonly #context: Pick<LockManager, "timers" | "selfWait">;
-  readonly #place: Place | null;
+  readonly #callSite: CallSite | null;
   readonly #meets: () => Holding | null;
   readonly #unwatch: (() => void) | null;
   readonly #since = clocks.mono.now();
   #waiter: Waiter | null = null;
 
   /**
-   * `meets`: what its scope has at this moment of the locks that it wants. `unwatch`: to be called
-   * at its end.
+   * `meets`: its scope's present holds on the locks that it wants. `unwatch`: call it at the end.
    */
   constructor(
     context: Pick<LockManager, "timers" | "selfWait">,
-    place: Place | null,
+    callSite: CallSite | null,
     meets: () => Holding | null,
     unwatch: (() => void) | null,
   ) {
     super();
     this.#context = context;
-    this.#place = place;
+    this.#callSite = callSite;
     this.#meets = meets;
     this.#unwatch = unwatch;
-    if (place) context.timers.set(this, this.#since + DEADLOCK_AFTER);
+    if (callSite) context.timers.set(this, this.#since + DEADLOCK_AFTER);
   }
 
-  /** It has come to a lock. */
+  /** It now has a waiter at a lock. */
   came(waiter: Waiter): void {
     this.#waiter = waiter;
     waiter.own = this;
@@ -215,7 +214,9 @@ class OwnWait extends Timer {
     this.#context.timers.clear(this);
   }
 
-  /** Its scope may have got the lock after it came, by another call: it is told 5 s after that. */
+  /**
+   * Its scope may have got the lock by another call after this one came: report it 5 s after that.
+   */
   ring(): void {
     const { timers, selfWait } = this.#context;
     const at = clocks.mono.now();
@@ -223,8 +224,8 @@ class OwnWait extends Timer {
     const due = Math.max(this.#since, met?.shared.since ?? at) + DEADLOCK_AFTER;
     if (at < due) timers.set(this, due);
     else if (met && this.#waiter) {
-      const taken = met.how.place && `${met.how.place}`;
-      selfWait.warnOfScope(met.shared.name, this.#waiter, at - this.#since, `${this.#place}`, taken);
+      const taken = met.how.callSite && `${met.how.callSite}`;
+      selfWait.warnOfScope(met.shared.name, this.#waiter, at - this.#since, `${this.#callSite}`, taken);
     }
   }
 }

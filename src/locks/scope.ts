@@ -6,40 +6,43 @@ import { Holding, type Taken } from "./holding.ts";
 import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
 
 /**
- * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to
- * `locks.scope`. There are no threads here whose identity could say "that is me again"; the scope
- * says it. Scopes nest. An ended scope holds nothing: code that still runs in it is a stranger.
+ * The holds of one asynchronous flow of control: the body of a `withLock`, or a function given to
+ * `locks.scope`. JavaScript has no threads that could identify a caller; the scope does. Scopes
+ * nest. An ended scope holds nothing: code that still runs in it counts as another caller.
  *
- * A scope reaches all that it starts, which can be work of other callers. So a lease belongs to the
- * call that took it: the end of a body takes none away. The end of a `locks.scope()` takes what is
- * left in it, and tells each caller by its own lease.
+ * A scope includes everything that it starts, which can be work of other callers. So a lease
+ * belongs to the call that took it: the end of a body takes none away. The end of a `locks.scope()`
+ * takes the leases that are left in it, and notifies each caller through its own lease.
  */
 export class Scope implements LeaseKeeper {
   readonly parent: Scope | null;
   readonly #takes: boolean;
-  /** The first of what it holds: most hold nothing else, and need no map. */
+  /** The first of its holdings: most scopes have no other, and need no map. */
   #first: Holding | null = null;
   #others: Map<string, Holding> | null = null;
   #crowded = 8;
-  /** What it holds and no call may enter, because the call that took it has said so. */
+  /** Holdings that no call may enter, because of the call that took them. */
   #closed: Holding[] | null = null;
   #mostClosed = 8;
-  /** Those that were taken in it, and are not unlocked. */
+  /** Leases that were taken in it and are not unlocked. */
   #leases: Set<ScopedLease> | null = null;
-  /** How many more leases may come before those that are over are looked for. */
+  /** How many more leases may come before the next search for ended ones. */
   #untilLook = 8;
-  /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
+  /**
+   * Calls inside this scope that want a lock which it does not hold, by key. Created by the first
+   * of them.
+   */
   #wanted: Map<string, Set<Told>> | null = null;
-  /** Only itself writes this. */
+  /** Only written here. */
   hasEnded = false;
 
-  /** `takes`: it is a `locks.scope()`, and no body. */
+  /** `takes`: it is a `locks.scope()`, not a body. */
   constructor(parent: Scope | null, takes = false) {
     this.parent = parent;
     this.#takes = takes;
   }
 
-  /** Itself, or the scope around it that has not ended. Null: there is none. */
+  /** This scope, or the nearest one around it that has not ended. Null: there is none. */
   get living(): Scope | null {
     let scope: Scope | null = this;
     while (scope?.hasEnded) scope = scope.parent;
@@ -61,8 +64,8 @@ export class Scope implements LeaseKeeper {
     if (!this.#first || this.#first.shared.ended || this.#first.key === key) this.#first = holding;
     else {
       this.#others ??= new Map();
-      // A scope may live as long as its process: what is over goes whenever there is twice as much
-      // as after the last look.
+      // A scope may live as long as its process: remove ended holdings whenever there are twice as
+      // many as after the last search.
       if (this.#others.size >= this.#crowded) {
         for (const [key, { shared }] of this.#others) if (shared.ended) this.#others.delete(key);
         this.#crowded = 2 * this.#others.size + 8;
@@ -96,15 +99,15 @@ export class Scope implements LeaseKeeper {
   }
 
   /**
-   * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still
-   * counts: nested acquisitions must hear of it.
+   * A lock that this scope itself holds and has not released, so that calls may enter it. A lost
+   * lock still counts: nested acquisitions must learn of the loss.
    */
   find(key: string): Holding | null {
     const holding = this.#first?.key === key ? this.#first : this.#others?.get(key);
     return holding && !holding.shared.ended ? holding : null;
   }
 
-  /** All that it has got; some of it may be over. */
+  /** All holdings; some may be over. */
   get #all(): Holding[] {
     return [
       ...(this.#first ? [this.#first] : []),
@@ -113,13 +116,13 @@ export class Scope implements LeaseKeeper {
     ];
   }
 
-  /** What it and those around it hold, whether or not calls may enter it. */
+  /** All holdings of this scope and those around it, whether or not calls may enter them. */
   *held(): Iterable<Holding> {
     for (const one of this.hasEnded ? [] : this.#all) if (one.shared.held) yield one;
     if (this.parent) yield* this.parent.held();
   }
 
-  /** Does it hold a lock itself, whether or not calls may enter that, in a way that fits? */
+  /** Does it hold a fitting lock itself, whether or not calls may enter it? */
   has(key: string, fits: (shared: SharedLease) => boolean): boolean {
     const found = this.find(key)?.shared;
     return (
@@ -127,7 +130,7 @@ export class Scope implements LeaseKeeper {
     );
   }
 
-  /** The last of what it holds in order; null: nothing. */
+  /** The last of its holdings in order; null: there is none. */
   get last(): Holding | null {
     const ordered = this.#all.filter(({ shared, how }) => how.isOrdered && shared.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
@@ -136,9 +139,9 @@ export class Scope implements LeaseKeeper {
   /** A lease was taken in it. */
   keep(lease: ScopedLease): void {
     this.#leases ??= new Set();
-    // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope;
-    // its loss was told. Looking once for as many new leases as there are costs each of them the
-    // same, however many there are.
+    // A lost lease that is never unlocked must not stay for the life of a long scope; its loss was
+    // reported. Searching once per as many new leases as there are makes the cost per lease
+    // constant.
     if (--this.#untilLook < 0) {
       for (const lease of this.#leases) if (!lease.held) this.#leases.delete(lease);
       this.#untilLook = this.#leases.size + 8;
@@ -152,8 +155,8 @@ export class Scope implements LeaseKeeper {
   }
 
   /**
-   * A body has ended. What its callers have not unlocked stays theirs, and is entered by nobody
-   * through this scope.
+   * A body has ended. Leases that its callers have not unlocked stay theirs, and no call enters
+   * them through this scope.
    */
   leave(): void {
     this.hasEnded = true;
@@ -163,14 +166,14 @@ export class Scope implements LeaseKeeper {
     for (const lease of leases) lease.outlive(this.taker);
   }
 
-  /** A `locks.scope()` has ended: takes what was not unlocked, and reports it. */
+  /** A `locks.scope()` has ended: takes and reports leases that were not unlocked. */
   async end(report: (error: unknown) => void): Promise<void> {
     this.hasEnded = true;
     const leases = this.#leases;
     this.#leases = null;
     await Promise.all(
       Array.from(leases ?? [], (lease) => {
-        // A lease that was lost before was told as lost; it cannot be left behind any more.
+        // An earlier loss was reported already, and a lost lease cannot stay.
         if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));
         return lease
           .take()
@@ -180,7 +183,7 @@ export class Scope implements LeaseKeeper {
   }
 }
 
-/** Told that a scope has got a lock. */
+/** Called when a scope has got a lock. */
 export type Told = (holding: Holding) => void;
 
 const leftBehind = ({ name, noun }: ScopedLease): string =>

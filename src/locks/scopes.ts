@@ -1,34 +1,34 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import { CallSite } from "./call-site.ts";
 import type { Detector } from "./deadlocks/detector.ts";
 import type { Holding } from "./holding.ts";
-import { Place } from "./place.ts";
 import type { Scope, Told } from "./scope.ts";
 
 /**
- * The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made
+ * The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is created
  * before the first scope.
  */
 export class Scopes {
-  /** Looks for circles of callers that wait in scopes. Null: nobody does. */
+  /** Finds deadlocks of callers that wait in scopes. Null: the option is off. */
   readonly detector: Detector | null;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
-  /** Was there ever a scope? Until then a call need not look for one. */
+  /** Was there ever a scope? Until then a call need not search for one. */
   isUsed = false;
   /**
    * Has anything of this client `reentrant: false`? Until then no call waits for its own scope, and
-   * no places are noted.
+   * no call sites are noted.
    */
-  notesPlaces = false;
+  notesCallSites = false;
 
   constructor(detector: Detector | null = null) {
     this.detector = detector;
   }
 
-  /** The line of the application that has called the method `below`. Null: nobody needs it. */
-  placeOf(isReentrant: boolean, below: (...args: never[]) => unknown): Place | null {
-    if (!isReentrant) this.notesPlaces = true;
-    return this.notesPlaces ? new Place(below) : null;
+  /** The line of the application that called the method `below`. Null: no check needs it. */
+  callSiteOf(isReentrant: boolean, below: (...args: never[]) => unknown): CallSite | null {
+    if (!isReentrant) this.notesCallSites = true;
+    return this.notesCallSites ? new CallSite(below) : null;
   }
 
   /** The innermost scope that has not ended; null outside of any. */
@@ -37,8 +37,8 @@ export class Scopes {
   }
 
   /**
-   * Does the current scope, or one around it, hold a lock, whether or not calls may enter that, in
-   * a way that fits?
+   * Does the current scope, or one around it, hold a fitting lock, whether or not calls may enter
+   * it?
    */
   holds(key: string, fits: (shared: SharedLease) => boolean): boolean {
     for (let scope = this.current(); scope; scope = scope.parent)
@@ -46,7 +46,10 @@ export class Scopes {
     return false;
   }
 
-  /** What calls may enter of the current scope, or of the next one around it that knows the lock. */
+  /**
+   * The holding that calls may enter, of the current scope or the nearest one around it that has
+   * the lock.
+   */
   find(key: string): Holding | null {
     for (let scope = this.current(); scope; scope = scope.parent) {
       const holding = scope.hasEnded ? null : scope.find(key);
@@ -56,8 +59,8 @@ export class Scopes {
   }
 
   /**
-   * Calls `told` when the current scope, or one around it, gets one of these locks. Returns how to
-   * stop that.
+   * Calls `told` when the current scope, or one around it, gets one of these locks. Returns a
+   * function that stops it.
    */
   want(keys: readonly string[], told: Told): () => void {
     const innermost = this.current();
@@ -69,9 +72,9 @@ export class Scopes {
   }
 
   /**
-   * What the current flow holds in order and comes behind this key: by the scopes inside of the one
-   * that holds the key itself, all of them when none does. Waiting for the key would be out of
-   * order. Null: nothing.
+   * The last lock of the current flow in order, if it comes after this key. Only scopes inside the
+   * one that holds the key itself count; all, if none does. Waiting for the key would be out of
+   * order. Null: there is no such lock.
    */
   behind(key: string): Holding | null {
     for (let scope = this.current(); scope; scope = scope.parent) {
@@ -89,10 +92,7 @@ export class Scopes {
     return this.#storage.run(scope, body);
   }
 
-  /**
-   * Only these scopes are left: the caller's own stores, such as its request, are none of ours to
-   * take away.
-   */
+  /** Clears only these scopes: the caller's own stores, such as its request, stay. */
   outside<T>(body: () => T): T {
     return this.#storage ? this.#storage.run(null, body) : body();
   }

@@ -1,3 +1,4 @@
+// The error of a caller whose time to wait is over.
 import pTimeout from "p-timeout";
 import { LockTimeoutError } from "../api/errors.ts";
 import type { Party } from "../api/party.ts";
@@ -8,21 +9,23 @@ import type { LockManager } from "../engine/lock-manager.ts";
 import { partyOf } from "../redis/party.ts";
 import { customTimers } from "../util/real-timers.ts";
 
-/** Where the holder was; how many locks the call wanted together; how many permits of a semaphore. */
+/**
+ * Where the holder was; how many locks the call wanted together; how many permits of a semaphore.
+ */
 interface Details {
   readonly heldBy?: LockTimeoutError["heldBy"];
   readonly members?: number;
   readonly units?: number;
 }
 
-/** Looks that are under way, by name: a thousand callers whose time is up together share one. */
+/** Queries under way, by name: a thousand callers whose time is over together share one. */
 const looks = new WeakMap<LockKind, Map<string, Promise<Party | null>>>();
 
 /**
- * Tells a caller that it has waited in vain, and which one holds the lock by one last look. Nobody
- * else pays for that: an answer that named the holder would cost every caller that waits.
+ * Rejects a caller that has waited without success, and names the holder by one last query. Only
+ * that caller pays for it: an answer that always named the holder would cost every waiting caller.
  *
- * @throws LockTimeoutError, at the latest `HOLDER_REPLY` ms from now.
+ * @throws LockTimeoutError, at most `HOLDER_REPLY` ms from now.
  */
 export async function timedOut(
   manager: LockManager,
@@ -35,19 +38,19 @@ export async function timedOut(
   throw new LockTimeoutError(name, wait, members, heldBy, units, nounOf(kind), holder);
 }
 
-/** What this process knows without asking. */
+/** What this process knows without a round trip. */
 function here({ selfWait }: LockManager, { protocol }: LockKind, name: string): Party | null {
   const hold = selfWait.leaseOf(protocol, name)?.hold;
   return hold ? partyOf(hold.id + hold.label, hold.token) : null;
 }
 
-/** Null: nobody, or Redis does not say so at once. */
+/** Null: the lock is free, or Redis does not answer at once. */
 async function lookAt(
   { commands, isClosed }: LockManager,
   kind: LockKind,
   name: string,
 ): Promise<Party | null> {
-  // Nothing is sent that would only pile up.
+  // Send nothing: it would only pile up.
   if (commands.isAway || commands.ended || isClosed) return null;
   const own = looks.get(kind) ?? new Map<string, Promise<Party | null>>();
   looks.set(kind, own);

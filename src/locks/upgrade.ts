@@ -1,23 +1,26 @@
-// What a scope that reads or writes may do besides. Protects a scope from waiting for itself: a
-// writer waits for all readers, and so for its own scope where that reads.
+// What else a scope that reads or writes may do. Protects a scope from waiting for itself: a writer
+// waits for all readers, and so for its own scope if that reads.
 import { LockError } from "../api/errors.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Terms } from "../engine/lease/terms.ts";
 import type { LockKind } from "../engine/lock-kind.ts";
 import { quote } from "../util/quote.ts";
 import type { Holding } from "./holding.ts";
+import { keyOf } from "./holding.ts";
 import type { Scopes } from "./scopes.ts";
-import { keyOf } from "./with-lock.ts";
 
-/** A reader of a scope that writes stands beside its writer, which may leave before it. */
+/**
+ * The key of a reader in a scope that writes: it is separate from the writer, which may leave
+ * first.
+ */
 export const besideKey = (protocol: LockKind["protocol"], name: string): string =>
   `${keyOf(protocol, name)}\0read`;
 
 /**
- * What a call may enter of what its scopes hold of a lock, by whichever of its kinds.
- * `isReentrant`: false: it enters nothing; what others may not enter a scope does not find
- * (`Scope.hold`). Where they read, and a writer of theirs is inside too, a caller that wants to
- * write gets that one.
+ * The holding that a call may enter of a lock that its scopes hold by any of its kinds.
+ * `isReentrant` false: none; and a scope does not find a hold that others may not enter
+ * (`Scope.hold`). If the scopes read inside a writer's lease, a caller that wants to write gets the
+ * writer.
  *
  * @throws LockError LOCK_UPGRADE
  */
@@ -35,8 +38,8 @@ export function holdingFor(
 }
 
 /**
- * Do the caller's scopes hold a lock, whether or not calls may enter that? A scope that only reads
- * does not hold the lock of writers.
+ * Do the caller's scopes hold a lock, whether or not calls may enter it? A scope that only reads
+ * does not hold the write lock.
  */
 export function isHeldIn(scopes: Scopes, { protocol, mode }: LockKind, name: string): boolean {
   const fits = mode === "write" ? isWriting : isHeld;
@@ -59,11 +62,13 @@ export function toWrite(holding: Holding): Holding {
   return holding.of(writer);
 }
 
-/** Do bodies in it run one after the other? Readers alone run side by side. */
+/** Must bodies in it run one after the other? Readers alone run side by side. */
 export const isGated = ({ owner }: SharedLease): boolean =>
   owner.kind.mode !== "read" || (owner.writer !== null && owner.writer !== undefined && !owner.writer.ended);
 
-/** Must a call of this kind that may not enter it wait for its end? Readers alone stand side by side. */
+/**
+ * Must a call of this kind that may not enter it wait for its end? Only readers run side by side.
+ */
 export const isInTheWay = ({ mode }: LockKind, shared: SharedLease): boolean =>
   shared.held && (mode !== "read" || isGated(shared));
 
@@ -76,7 +81,7 @@ export function isInTheWayOf(scopes: Scopes, kind: LockKind, name: string): bool
   );
 }
 
-/** Is it a reader's, in a scope that writes? Then it is a lease of its own. */
+/** Is it a reader's call in a scope that writes? Then it gets its own lease. */
 export const isInside = ({ mode }: LockKind, { owner }: SharedLease): boolean =>
   mode === "read" && owner.kind.mode === "write";
 

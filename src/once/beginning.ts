@@ -13,7 +13,7 @@ import { type Abortable, pause } from "../util/abort.ts";
 import { clocks, now } from "../util/clock.ts";
 import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
 
-/** What Redis has said at last. */
+/** Redis's final answer. */
 export type Begun = Exclude<BeginAnswer, { readonly is: "stale" }>;
 
 /** What it needs of its client. */
@@ -24,24 +24,24 @@ interface Client {
 }
 
 /**
- * How one call comes to its turn. It asks with one hold until Redis has answered, for as long as a
- * command may take. Protects the caller from an answer that was lost: where the turn was begun, the
- * next question with the same hold is told so, and the body runs once. What was begun for a caller
- * that has gone is taken back.
+ * How one call gets its turn. It asks with one hold until Redis has answered, at most for as long
+ * as a command may take. Protects the caller from a lost answer: if the turn was begun, the next
+ * query with the same hold gets that answer, and the body runs once. A turn begun for a caller that
+ * has gone is withdrawn.
  */
 export class Beginning implements Abortable {
   readonly #scripts: OnceScripts;
   readonly #client: Client;
   readonly #hold: Hold;
   readonly #interval: Interval;
-  /** Null: its caller was told, and does not wait any more. */
+  /** Null: its caller has its answer, and waits no longer. */
   #told: Callback<Begun> | null;
   readonly #until: number;
-  /** Redis may have begun the turn, or may yet, and no caller has it. */
+  /** Redis may have begun the turn, or may still begin it, and no caller has it. */
   #isUnsure = false;
-  /** When the question was sent that is unanswered, on the monotonic clock. Null: none is. */
+  /** When the unanswered query was sent, on the monotonic clock. Null: there is none. */
   #askedAt: number | null = null;
-  /** What ends its pause. */
+  /** Functions that end its pause. */
   readonly #pauses = new Set<() => void>();
 
   constructor(
@@ -63,27 +63,27 @@ export class Beginning implements Abortable {
     return this.#hold.name;
   }
 
-  /** Is a question on its way that Redis may have heard? */
+  /** Is a query under way that Redis may have received? */
   get isUnderWay(): boolean {
     return this.#askedAt !== null && this.#client.commands.mayHaveReached(this.#askedAt);
   }
 
   /**
-   * Its caller does not wait any more. A question that is on its way is waited for: only behind it
-   * the turn can be taken back.
+   * Its caller waits no longer. A query under way is awaited: only after it can the turn be
+   * withdrawn.
    */
   aborted(reason: unknown): void {
     const told = this.#told;
     this.#told = null;
-    // RACE: a client that is closed between two tries would be closed before the end of the pause,
-    // with the turn still begun.
+    // RACE: a client that is closed between two tries would be closed before the pause ends, with
+    // the turn still begun.
     if (this.#askedAt === null) this.#takeBack();
-    // Its timer would keep a process alive that has nothing else to do.
+    // Its timer would keep alive a process that has nothing else to do.
     for (const end of this.#pauses) end();
     told?.failed(reason);
   }
 
-  /** Resolves when nothing of it is on its way any more. */
+  /** Resolves when no command of it is under way any more. */
   async begin(): Promise<void> {
     try {
       const begun = await this.#answer();
@@ -100,14 +100,14 @@ export class Beginning implements Abortable {
     }
   }
 
-  /** What Redis may have begun for nobody. */
+  /** Withdraws a turn that Redis may have begun for no caller. */
   #takeBack(): void {
     if (!this.#isUnsure) return;
     this.#isUnsure = false;
     this.#client.cleanup.add(this.#scripts, this.#hold, this.#hold.mayLive);
   }
 
-  /** Null: no caller waits for it any more. */
+  /** Null: its caller waits no longer. */
   async #answer(): Promise<Begun | null> {
     const { commands } = this.#client;
     const { name } = this.#hold;
@@ -115,7 +115,7 @@ export class Beginning implements Abortable {
     let isLate = false;
     for (let failures = 0; this.#told; failures++) {
       if (this.#client.isClosed) throw new ClientClosedError(name);
-      // While the connection is away, questions would only pile up in it.
+      // While the connection is away, queries would only pile up in it.
       if (!commands.isAway && !commands.ended) {
         try {
           const answer = await this.#ask(FIRST_REPLY * 2 ** failures, isLate);
@@ -130,7 +130,7 @@ export class Beginning implements Abortable {
       if (clocks.mono.now() >= this.#until || commands.ended)
         throw unavailable(name, UNKNOWN, failure ?? commands.trouble(), nounOf(this.#scripts));
       const rest = Math.min(backOff(failures), this.#until - clocks.mono.now());
-      // RACE: its caller may have gone while the question was unanswered.
+      // RACE: its caller may have gone while the query was unanswered.
       if (this.#told) await pause(rest, undefined, this.#pauses);
     }
     return null;
@@ -153,7 +153,7 @@ export class Beginning implements Abortable {
     }
   }
 
-  /** Where replicas must have it, they do before the body runs. */
+  /** If replicas must have the turn, they have it before the body runs. */
   async #confirm(): Promise<void> {
     const hold = this.#hold;
     const sent = now();
@@ -168,11 +168,11 @@ export class Beginning implements Abortable {
   }
 }
 
-/** Will the same question be answered so whenever it is asked? Nothing was done then. */
+/** Would the same query always get this answer? Then nothing was done. */
 const isFinal = (error: unknown): boolean =>
   isRefusal(error) ||
   foreignFormat(error) !== null ||
-  // Redis 6.2 puts its own words before it.
+  // Redis 6.2 adds its own words before it.
   (error instanceof Error && /\bWRONGTYPE\b/.test(error.message));
 
 const UNKNOWN = "Redis did not say whether this run may begin";

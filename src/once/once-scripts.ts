@@ -15,18 +15,18 @@ import {
   undecoded,
 } from "../redis/replies.ts";
 
-/** Of an attempt to begin. `at` and `begin` are the server's time in µs. */
+/** The answer to an attempt to begin. `at` and `begin` are the server's time in µs. */
 export type BeginAnswer =
   | { readonly is: "ours"; readonly at: number; readonly begin: number; readonly ttl: number }
   | { readonly is: "running" | "done"; readonly remaining: number }
   | { readonly is: "stale" };
 
-/** No reply has told the server's time: a command may be executed whenever it comes. */
+/** No reply has given the server's time yet: a command may run whenever it arrives. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * The commands of what runs once per interval. Positions of arguments stand here and in the headers
- * under lua/once, nowhere else.
+ * The commands for functions that run once per interval. Positions of arguments are defined only
+ * here and in the headers under lua/once.
  */
 export class OnceScripts implements Renewer {
   readonly protocol = "once";
@@ -41,13 +41,15 @@ export class OnceScripts implements Renewer {
     this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
   }
 
-  /** `isLate`: the last one came behind the end of its interval, because Redis takes long to answer. */
+  /**
+   * `isLate`: the last one came after the end of its interval, because Redis takes long to answer.
+   */
   begin(hold: Hold, interval: Interval, timeout: number, isLate: boolean): Promise<BeginAnswer> {
     const { every, lease, onCrash, aligned } = interval;
     const key = this.#keyOf(hold.name);
-    // RACE: a copy of the command that the network kept must not begin a turn behind the end of the
-    // one that it began: nobody would run it, and nobody else could. So none counts past the end of
-    // its interval, as far as that is known.
+    // RACE: a copy of the command that the network delayed must not begin a turn after the end of
+    // the one that the first copy began: the turn would be taken, and no process would run it. So
+    // no copy counts past the end of its interval, as far as that is known.
     const now = this.#commands.notAfter(key, 0);
     const end = isLate ? Number.POSITIVE_INFINITY : aligned ? now - (now % every) + every : now + every;
     const notAfter = now === 0 ? NEVER : Math.min(this.#commands.notAfter(key, timeout), end) * 1_000;
@@ -80,14 +82,16 @@ export class OnceScripts implements Renewer {
     return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
   }
 
-  /** Resolves when as many replicas as the client wants have the turn. Null: it wants none. */
+  /**
+   * Resolves when as many replicas as the client wants have the turn. Null: the client wants none.
+   */
   async confirm({ id, name, ttl }: Hold, timeout: number): Promise<RenewAnswer | null> {
     if (!this.#replication) return null;
-    // A ms more than it can have: what writes nothing gives WAIT nothing to wait for.
+    // One ms more than it can have: without a write, WAIT would have nothing to wait for.
     return this.#replication.confirm(name, this.#keyOf(name), lua.renew, [id, ttl + 1], timeout);
   }
 
-  /** `begin`: as its answer told it, in µs. */
+  /** `begin`: from its answer, in µs. */
   end({ id, name }: Hold, { every, aligned }: Interval, begin: number): Promise<ReleaseAnswer> {
     return this.#commands.run(
       lua.end,
@@ -97,7 +101,7 @@ export class OnceScripts implements Renewer {
     );
   }
 
-  /** Takes a turn back whose body never ran; safe at any time, any number of times. */
+  /** Withdraws a turn whose body never ran; safe at any time, any number of times. */
   withdraw({ id, name }: { readonly id: string; readonly name: string }): Promise<unknown> {
     return this.#commands.run(lua.leave, [this.#keyOf(name)], [id], undecoded);
   }

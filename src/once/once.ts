@@ -19,16 +19,13 @@ interface Client extends RunClient {
 
 type Body<T> = (turn: Turn) => T | PromiseLike<T>;
 
-/** All that one client runs at most once per interval. */
+/** All functions that one client runs at most once per interval. */
 export class Once {
   readonly #scripts: OnceScripts;
   readonly #client: Client;
   readonly #beginnings = new Set<Beginning>();
   readonly #runs = new Set<Run>();
-  /**
-   * Made by the first call. Nobody is told of a turn by message, so nobody asks later whether an id
-   * was made here.
-   */
+  /** Made by the first call. Turns have no messages, so ids need not be recognised later. */
   #ids: HoldIds | null = null;
   #whenEmpty: (() => void) | null = null;
 
@@ -96,8 +93,8 @@ export class Once {
   }
 
   /**
-   * Refuses those that ask. Resolves when no turn is left, and Redis has answered all questions
-   * that it may have heard.
+   * Refuses calls that are still asking. Resolves when no turn is left, and Redis has answered all
+   * queries that it may have received.
    */
   close(): Promise<void> {
     for (const beginning of this.#beginnings) beginning.aborted(new ClientClosedError(beginning.name));

@@ -22,14 +22,14 @@ export interface RunClient {
 }
 
 /**
- * A turn that was begun, and its body. The watchdog renews the turn while the body runs, and ends
+ * A turn that has begun, and its body. The watchdog renews the turn while the body runs, and ends
  * the lease when the turn is lost.
  *
- * | the body | is told to Redis | the turn is free |
+ * | the body | sent to Redis | the turn is free |
  * |---|---|---|
- * | returns | end | at the end of the interval, or at once behind that |
- * | throws | end where the turn is kept, or over sooner than the lease; else nothing | as above, or when the lease is over |
- * | was lost, its process crashes, its client is closed | nothing | when the lease is over, or where it is kept the interval too |
+ * | returns | end | at the end of the interval, or at once after that |
+ * | throws | `end` if the turn is kept, or over sooner than the lease; otherwise nothing | as above, or when the lease is over |
+ * | was lost, its process crashes, its client is closed | nothing | when the lease is over, and, if the turn is kept, the interval too |
  */
 export class Run implements LeaseOwner {
   readonly kind: OnceScripts;
@@ -40,8 +40,8 @@ export class Run implements LeaseOwner {
   #hasThrown = false;
 
   /**
-   * `hold`: has begun its turn, at the server's time that is its token. `over`: called when nothing
-   * of the turn is left here.
+   * `hold`: it has begun its turn, at the server's time that is its token. `over`: called when
+   * nothing of the turn is left here.
    */
   constructor(
     kind: OnceScripts,
@@ -65,8 +65,8 @@ export class Run implements LeaseOwner {
   }
 
   /**
-   * What the body returns, or throws. @throws LockLostError when the turn was lost before the body
-   * had ended.
+   * Resolves or rejects as the body does. @throws LockLostError when the turn was lost before the
+   * body ended.
    */
   async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
     const lease = this.#lease;
@@ -97,7 +97,7 @@ export class Run implements LeaseOwner {
     watchdog.leases.delete(lease);
     if (events.hears("release"))
       events.tell("release", { ...ofHolder(lease), heldFor: clocks.mono.now() - lease.since });
-    // A body that throws at once must not run on every process in a row.
+    // A body that throws at once must not run on one process after another.
     const isLeft = this.#hasThrown && this.#interval.onCrash === "again" && this.#rest > lease.hold.left();
     try {
       if (!isLeft) await this.#end(lease);
@@ -114,14 +114,15 @@ export class Run implements LeaseOwner {
     cleanup.releases++;
     try {
       const answer = await end();
-      // A copy of a command that freed the turn finds nothing.
+      // A second copy of a command that freed the turn finds nothing.
       const clock = this.#rest <= 0 ? hold.token : 0;
       const loss = releaseOutcome(hold, { ...answer, clock }, commands.epoch !== epoch, this.kind);
       if (!loss) return;
       lease.lostAtRelease(loss);
       this.#tellLoss(lease, loss);
     } catch (error) {
-      // RACE: without its end, the turn would be free when the lease is over, and run a second time.
+      // RACE: without `end`, the turn would be free when the lease is over, and the body would run
+      // a second time.
       cleanup.add({ withdraw: end }, hold, hold.mayLive);
       throw new LockUnavailableError(hold.name, UNENDED, error, nounOf(this.kind));
     } finally {
@@ -131,7 +132,7 @@ export class Run implements LeaseOwner {
     }
   }
 
-  /** How many ms are left of the interval, at the least; negative behind its end. */
+  /** At least this many ms are left of the interval; negative after its end. */
   get #rest(): number {
     const { every, aligned } = this.#interval;
     const { hold } = this.#lease;
@@ -157,7 +158,7 @@ export class Run implements LeaseOwner {
     else this.#lease.lose(answer.is);
   }
 
-  /** Nobody waits for a turn. */
+  /** No caller waits for a turn. */
   wanted(): AbortSignal {
     return new AbortController().signal;
   }

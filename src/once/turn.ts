@@ -33,7 +33,7 @@ export class TurnHandle implements Turn {
     return this.held ? Math.max(0, Math.floor(this.#lease.left())) : 0;
   }
 
-  /** What is printed. It asks for no signal, so none is made. */
+  /** Its printed form. Reads no signal, so none is made. */
   toJSON(): object {
     const { name, begin, held } = this;
     return { name, begin, held };

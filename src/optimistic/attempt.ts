@@ -4,46 +4,49 @@ import { orAbort } from "../util/abort.ts";
 import { slotOf } from "../util/slots.ts";
 import { type CommandLike, isElsewhere, isReply, type QueueLike, rootOf, type Session } from "./session.ts";
 
-/** The connections of a Cluster to its nodes; of anything else its own kind. */
+/** A Cluster's connections to its nodes; for any other connection, its own type. */
 type ConnectionOf<R> = R extends { nodes(...args: never[]): (infer N)[] } ? N : R;
 type QueueOf<C> = C extends { pipeline(...args: never[]): infer P } ? P : never;
 
-/** What the body of `optimistic` reads and writes with. It ends with the body. */
+/** What the body of `optimistic` reads and writes with. Unusable after the body. */
 export interface Transaction<R extends RedisLike | ClusterLike> {
   /**
-   * To read with: the connection that watches the keys, which is the transaction's own. `watch`
-   * adds keys that only reading can name. What is *written* with it is written at once, whatever
-   * becomes of the transaction.
+   * For reading: the transaction's own connection, which watches the keys. `watch` adds keys that
+   * only reading can name. What is *written* with it is written at once, whether or not the
+   * transaction succeeds.
    */
   readonly redis: ConnectionOf<R>;
   /**
-   * To write with: an ioredis pipeline. What is queued here is executed when the body has returned,
-   * all or nothing.
+   * For writing: an ioredis pipeline. Commands queued here run when the body has returned, all or
+   * none.
    */
   readonly multi: QueueOf<ConnectionOf<R>>;
   /**
-   * What the queued commands were answered, in their order. There after `optimistic` has resolved:
+   * The answers to the queued commands, in their order. Available after `optimistic` has resolved:
    * let the body return the transaction. Throws before.
    */
   readonly replies: readonly unknown[];
 }
 
 /**
- * Nothing was executed, and another try may do better. `cause`: how the connection failed; null:
- * others changed a key.
+ * Nothing was executed, and another try may succeed. `cause`: how the connection failed; null:
+ * another client changed a key.
  */
 export class TryAgain {
   constructor(readonly cause: Error | null) {}
 }
 
-/** One try: WATCH, the body, MULTI, what was queued, EXEC. */
+/** One try: WATCH, the body, MULTI, the queued commands, EXEC. */
 export class Attempt<R extends RedisLike | ClusterLike> {
   readonly transaction: Transaction<R>;
   readonly #session: Session;
   readonly #keys: readonly string[];
   readonly #slot: number | null;
   readonly #queue: QueueLike;
-  /** The body has returned, thrown or been given up: the connection is somebody else's from now on. */
+  /**
+   * The body has returned, thrown or been given up: from now on the connection is for other
+   * transactions.
+   */
   hasEnded = false;
   #misuse: TypeError | null = null;
   #replies: readonly unknown[] | null = null;
@@ -51,10 +54,9 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   constructor(session: Session, keys: readonly string[], slot: number | null) {
     const { connection } = session;
     const queue = connection.multi();
-    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. somebody
-    //    makes the key there;
-    // 4. EXEC here: a key that never was here was not touched. A command with the keys has EXEC
-    //    look at the slot.
+    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. another
+    // client makes the key there; 4. EXEC runs here, where the key never was and so was not
+    // touched. A command with the keys makes EXEC check the slot.
     if (slot !== null) queue.exists(...keys);
     this.#session = session;
     this.#keys = keys;
@@ -64,7 +66,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     const exec = (): never => {
       throw this.#misused("exec", "queued commands are executed when the body returns");
     };
-    // The body has views of both, where its commands pass the guard. What is done here has the originals.
+    // The body gets views of both, whose commands pass the guard. The code here uses the originals.
     this.transaction = {
       redis: view(connection, {
         sendCommand: (command: CommandLike, stream?: unknown) => this.#read(command, stream),
@@ -87,8 +89,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   }
 
   /**
-   * @throws TryAgain; the body's error, the signal's reason, TransactionError: all of these end the
-   *   transaction.
+   * @throws TryAgain; the body's error, the signal's reason, or TransactionError: these end the
+   * transaction.
    */
   async run<T>(body: () => T | PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
     const session = this.#session;
@@ -105,8 +107,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     this.hasEnded = true;
     if (this.#misuse) throw this.#misuse;
     signal?.throwIfAborted();
-    // With the connection the WATCH is gone, and a body that failed may have read on a lost one:
-    // whatever it says rests on that. Nothing stands between this look and the writing of EXEC.
+    // The WATCH is gone with the connection, and a body that failed may have read on a lost one, so
+    // its outcome does not count. Nothing comes between this check and the writing of EXEC.
     if (session.isLost) throw new TryAgain(session.trouble);
     if ("error" in outcome)
       throw hasBegun
@@ -126,10 +128,10 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     return outcome.value;
   }
 
-  /** EXEC was sent and did not execute. */
+  /** EXEC was sent, and failed. */
   #refused(error: Error): never {
     const cause = rootOf(error);
-    // It may have been executed: a second try could do it twice.
+    // It may have run: a second try could do it twice.
     if (!isReply(error) || error.message.startsWith("ERR EXEC without MULTI"))
       throw new TransactionError(
         this.#keys,
@@ -151,8 +153,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       command.promise.catch(session.judge).catch(() => {});
       return session.connection.sendCommand(command, stream);
     } catch (error) {
-      // What stands before it in a pipeline counts as sent and is not: replies would go to the
-      // wrong commands.
+      // Earlier commands of a pipeline count as sent, but are not: replies would go to the wrong
+      // commands.
       if (!this.hasEnded && stream) session.fail(error as Error);
       command.reject(error as Error);
       return command.promise;
@@ -167,7 +169,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
         `Cannot ${name} in a transaction that has ended: await everything that belongs to it in its body`,
       );
     if (REFUSED.has(name) || (isQueued && name === "watch")) throw this.#misused(name, CHANGES);
-    // The server would send it elsewhere, as it does when a slot has moved: it would be tried again in vain.
+    // The server would redirect it, as it does when a slot has moved, and every try would fail.
     const slot = isQueued ? this.#slot : null;
     if (slot !== null && command.getKeys().some((key) => slotOf(String(key)) !== slot))
       throw this.#misused(name, "in Cluster its keys must have the hash slot of the watched ones");
@@ -183,7 +185,7 @@ const view = <V>(of: object, changes: object): V => Object.assign(Object.create(
 
 const CHANGES = "it would end the transaction, or change its connection for the next one";
 
-/** Commands that would do so. */
+/** Commands that would do that. */
 const REFUSED = new Set(
   "multi exec discard unwatch select subscribe psubscribe ssubscribe monitor quit reset auth hello".split(
     " ",

@@ -11,7 +11,7 @@ import { between } from "../util/random.ts";
 import { slotOf } from "../util/slots.ts";
 import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";
 
-/** What ioredis has beside what the locks need. */
+/** The parts of ioredis that the locks do not use. */
 type Source = (RedisLike | ClusterLike) & {
   readonly condition?: { readonly select?: number } | null;
   readonly options: { readonly commandTimeout?: number; readonly db?: number };
@@ -20,7 +20,7 @@ type Source = (RedisLike | ClusterLike) & {
 
 const known = new WeakMap<object, Pools>();
 
-/** The connections that transactions on this connection of the caller's use. */
+/** The connections for transactions on this connection of the caller. */
 export function poolsOf(redis: RedisLike | ClusterLike): Pools {
   const pools = known.get(redis) ?? new Pools(redis as Source);
   known.set(redis, pools);
@@ -28,8 +28,8 @@ export function poolsOf(redis: RedisLike | ClusterLike): Pools {
 }
 
 /**
- * For each server, and database, that transactions of one caller's connection go to: a few
- * connections of their own.
+ * For each server and database that transactions of one caller's connection use: a few separate
+ * connections.
  */
 class Pools {
   readonly #redis: Source;
@@ -38,7 +38,7 @@ class Pools {
 
   constructor(redis: Source) {
     this.#redis = redis;
-    // A Cluster that has ended says "close".
+    // An ended Cluster has the status "close".
     this.#isOver = redis.status === "end" || (isCluster(redis) && redis.status === "close");
     redis.on("connecting", () => {
       this.#isOver = false;
@@ -65,9 +65,9 @@ class Pools {
   }
 
   /**
-   * A connection for one try, which nobody else uses until `checkin` is called. Callers are served
-   * in the order in which they came. What does not connect is tried again for 5 s: a server that
-   * restarts, a failover.
+   * A connection for one try, for its caller alone until `checkin` is called. Callers are served in
+   * the order in which they came. Connecting is tried again for 5 s: a server may restart or fail
+   * over.
    *
    * @throws the connection's error; the signal's reason.
    */
@@ -98,7 +98,7 @@ class Pools {
     }
   }
 
-  /** Has a Cluster look where its slots are. */
+  /** Makes a Cluster read again where its slots are. */
   refresh(): void {
     const redis = this.#redis;
     if (!isCluster(redis)) return;
@@ -106,12 +106,12 @@ class Pools {
     else redis.refreshSlotsCache();
   }
 
-  /** Where the keys are, and how to connect to it. */
+  /** The pool of the server that has the keys, and how to connect to it. */
   #poolFor(slot: number | null): { pool: Pool; connect: () => ConnectionLike } {
     const redis = this.#redis;
     const { keyPrefix = "" } = redis.options;
-    // A duplicate goes to the database that its options name, and the caller may have chosen
-    // another one since.
+    // A duplicate uses the database of its options, and the caller may have selected another one
+    // since.
     const db = redis.condition?.select ?? redis.options.db ?? 0;
     const owner =
       isCluster(redis) && slot !== null ? ownerOf(redis, slot) : { address: "", node: redis as RedisLike };
@@ -126,7 +126,7 @@ class Pools {
   }
 
   #checkin({ idle, semaphore }: Pool, session: Session): void {
-    // The next one must not stumble over keys that this one watched.
+    // Keys watched by this transaction must not affect the next one.
     session.clean();
     if (session.isLost || this.#isOver) session.connection.disconnect();
     else idle.push(session.rest());
@@ -134,12 +134,12 @@ class Pools {
   }
 }
 
-/** The connections to one server: those that nobody uses wait for a while to be used again. */
+/** The connections to one server: unused ones wait for a while for the next transaction. */
 interface Pool {
   readonly semaphore: LocalSemaphore;
   /**
-   * The last one is taken first, so that those too many grow old. Those that are over are still
-   * here until it comes to them.
+   * The last one is taken first, so that surplus ones grow old. Closed ones stay here until their
+   * turn comes.
    */
   readonly idle: Session[];
 }

@@ -10,30 +10,32 @@ import { Attempt, type Transaction, TryAgain } from "./attempt.ts";
 import { poolsOf } from "./connection-pool.ts";
 import { checkTransaction, type OptimisticOptions } from "./options.ts";
 
-/** The body that this code is part of. Made at the first transaction: it costs every promise a little. */
+/**
+ * The body in which this code runs. Made at the first transaction: it costs every promise a little.
+ */
 let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
 
 /**
- * Reads and writes without a lock, and writes nothing if somebody else changed what was read: WATCH
- * of `keys`, the body, MULTI, what the body has queued, EXEC. After a conflict, or a lost
- * connection, all of it is done again, at most `retries` times (default 16), after a pause that
- * grows to 250 ms (2 s for connections), at random up to all of it.
+ * Reads and writes without a lock, and writes nothing if another client changed what was read:
+ * WATCH of `keys`, the body, MULTI, the commands that the body queued, EXEC. After a conflict, or a
+ * lost connection, it repeats all of that, at most `retries` times (default 16), after a random
+ * pause whose maximum grows to 250 ms (2 s for connections).
  *
  * Resolves with the body's result when EXEC has succeeded. A body that queues nothing is confirmed
- * in the same way: what it read was true at one moment. A body that throws is not: its error comes
- * at once, and nothing is written.
+ * in the same way: what it read was true at one moment. A body that throws is not confirmed: its
+ * error comes at once, and nothing is written.
  *
  * **The body may run several times**, so it should have no other effects than what it queues; it
- * must not call `optimistic` (on no connection: the inner one would write although the outer one
- * runs again). Each try has a connection of its own, which is a duplicate of `redis`, of 8 at most;
- * further calls wait for one, first come, first served.
+ * must not call `optimistic` on any connection (the inner one would write although the outer one
+ * runs again). Each try uses a separate connection, one of at most 8 duplicates of `redis`; further
+ * calls wait for one, first come, first served.
  *
- * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, also while
+ * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, even while
  * the body runs, and nothing is written. After that the outcome of EXEC counts.
  *
  * @param keys 1 or more, as you would give them to `redis`: its `keyPrefix` goes before them. In
  *   Cluster they share a slot.
- * @throws ConflictError when others changed a key during every try. Nothing was written.
+ * @throws ConflictError when other clients changed a key during every try. Nothing was written.
  * @throws TransactionError when Redis failed; `executed` says whether something was written.
  *   "unknown": the answer of EXEC was lost. It is not tried again then, as it may have been
  *   executed.
@@ -59,15 +61,15 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
   if (!isConnection(redis))
     throw new TypeError(
       linkTo(redis)
-        ? "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks can do with this one"
+        ? "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks work with this one"
         : "Cannot run a transaction: redis must be an ioredis connection, new Redis(…)",
     );
   const { keys: watched, retries, signal } = checkTransaction(keys, body, options);
   const pools = poolsOf(redis);
   const slot = pools.slotOf(watched);
   bodies ??= new AsyncLocalStorage();
-  // Whatever it writes stays written when the outer one runs again; and when each of 8 bodies waits
-  // for a ninth connection, none of them ends.
+  // Its writes would stay even when the outer body runs again; and if each of 8 bodies waited for a
+  // ninth connection, none would end.
   if (bodies.getStore()?.hasEnded === false)
     throw new TypeError(
       "Cannot run a transaction in the body of another: queue its writes in that one, or call it afterwards",

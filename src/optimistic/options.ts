@@ -2,14 +2,14 @@ import { checkFilled, checkOptions, count, refuse, signal } from "../api/validat
 import { TRANSACTION_RETRIES } from "../defaults.ts";
 import { TIMER_MAX } from "../util/timers.ts";
 
-/** How a transaction of `optimistic` is tried. */
+/** How often `optimistic` tries a transaction. */
 export interface OptimisticOptions {
   /**
    * How often the body may run again after a conflict or a lost connection. Default: 16. Infinity
    * is allowed.
    */
   retries?: number | undefined;
-  /** Ends it before EXEC was sent: the call rejects with `signal.reason`, and nothing is written. */
+  /** Ends the call before EXEC is sent: it rejects with `signal.reason`, and nothing is written. */
   signal?: AbortSignal | undefined;
 }
 

@@ -16,10 +16,10 @@ export interface CommandLike {
   getKeys(): readonly (string | Buffer)[];
 }
 
-/** What ioredis answers for each command of a transaction. */
+/** ioredis's answer to each command of a transaction. */
 export type Reply = readonly [error: Error | null, value?: unknown];
 
-/** MULTI as ioredis makes it: commands are kept here, and go out together with EXEC. */
+/** MULTI as ioredis implements it: commands stay here, and are sent together with EXEC. */
 export interface QueueLike {
   exists(...keys: string[]): unknown;
   exec(): Promise<Reply[] | null>;
@@ -27,7 +27,7 @@ export interface QueueLike {
   sendCommand(command: CommandLike): unknown;
 }
 
-/** What a transaction needs of the ioredis connection that it has for itself. */
+/** What a transaction needs of its own ioredis connection. */
 export interface ConnectionLike extends SubscriberLike {
   readonly stream?: { readonly writable: boolean };
   connect(): Promise<void>;
@@ -38,13 +38,13 @@ export interface ConnectionLike extends SubscriberLike {
 }
 
 /**
- * What transactions change about the caller's connection. `retryStrategy: null` is the one that counts:
+ * What connections for transactions change in the caller's options. `retryStrategy: null` is the
+ * important one. Without it:
  *
- * 1. WATCH is answered; 2. the connection breaks; 3. somebody else changes the key; 4. the
- *    connection is back, and knows
- * of no WATCH; 5. EXEC goes out, and is executed unguarded.
+ * 1. WATCH is answered; 2. the connection breaks; 3. another client changes the key; 4. the
+ *   connection is back, without its WATCH; 5. EXEC is sent, and runs unguarded.
  *
- * A connection that has closed never comes back, so there is no 4. Nor is anything kept for later
+ * A connection that has closed never comes back, so there is no 4. Nor is anything queued for later
  * or sent again.
  */
 export const OVERRIDES = {
@@ -59,7 +59,7 @@ export const OVERRIDES = {
   monitor: false,
 };
 
-/** One connection of transactions, from its first byte to its last: it ends with the first trouble. */
+/** One connection for transactions, from its first byte to its last: the first trouble ends it. */
 export class Session {
   #isWatching = false;
   #trouble: Error | null = null;
@@ -72,7 +72,7 @@ export class Session {
   }
 
   /**
-   * Connects. Rejects with what went wrong, after `timeout` ms at the latest, or with the signal's
+   * Connects. Rejects with what went wrong, after at most `timeout` ms, or with the signal's
    * reason.
    */
   static async open(
@@ -88,8 +88,8 @@ export class Session {
         message: `no connection to Redis within ${duration(timeout)}`,
         customTimers,
       });
-      // A user without the right to MULTI would have what stands between it and EXEC executed one
-      // by one, unguarded.
+      // For a user without the right to MULTI, Redis would run the queued commands one by one,
+      // unguarded.
       await connection.multi().exec();
       unref(connection); // commands that are under way keep the process alive, by their timeouts
       return session;
@@ -100,12 +100,12 @@ export class Session {
     }
   }
 
-  /** It had trouble and is closed, or closing. What was watched is not watched any more. */
+  /** It had trouble and is closed, or closing. Its keys are not watched any more. */
   get isLost(): boolean {
     return this.#trouble !== null || this.connection.status !== "ready" || !this.connection.stream?.writable;
   }
 
-  /** The first thing that went wrong. */
+  /** The first error. */
   get trouble(): Error {
     return this.#trouble ?? new Error("the connection to Redis was lost");
   }
@@ -115,14 +115,14 @@ export class Session {
     await this.connection.watch(...keys).catch(this.judge);
   }
 
-  /** EXEC. It ends every WATCH, whatever is answered. */
+  /** Sends EXEC, which ends every WATCH, whatever the answer. */
   async execute(queue: QueueLike): Promise<Reply[] | null> {
     const replies = await queue.exec().catch(this.judge);
     this.#isWatching = false;
     return replies;
   }
 
-  /** Makes it fit for the next transaction, whose WATCH goes out behind this. */
+  /** Prepares it for the next transaction, whose WATCH is sent after this. */
   clean(): void {
     if (this.#isWatching && !this.isLost)
       this.connection.unwatch().catch((error) => this.fail(error as Error));
@@ -134,7 +134,7 @@ export class Session {
     this.connection.disconnect();
   }
 
-  /** Nobody uses it for now: it closes after a while. */
+  /** It is unused for now, and closes after a while. */
   rest(): this {
     this.#idle = detached(() => setTimeout(() => this.connection.disconnect(), CONNECTION_IDLE).unref());
     return this;
@@ -146,22 +146,25 @@ export class Session {
     return !this.isLost;
   }
 
-  /** Is a failed command the connection's fault? Then that is over, or a dead one would be used again. */
+  /**
+   * Was a failed command the connection's fault? Then the connection ends, so that a dead one is
+   * not used again.
+   */
   readonly judge = (error: Error): never => {
     if (!isReply(error) || isElsewhere(error)) this.fail(error);
     throw error;
   };
 }
 
-/** Of a transaction whose commands were refused before EXEC, the first refusal. */
+/** The first refusal, for a transaction whose commands were refused before EXEC. */
 export const rootOf = (error: Error & { readonly previousErrors?: readonly Error[] }): Error =>
   error.previousErrors?.[0] ?? error;
 
-/** Redis said it; anything else comes from the connection. */
+/** An answer of Redis; any other error comes from the connection. */
 export const isReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === "ReplyError";
 
-/** The server is not, or not now, the one that has the keys. */
+/** The server does not have the keys, or not now. */
 export const isElsewhere = (error: Error): boolean => ELSEWHERE.test(error.message);
 
 const ELSEWHERE =

@@ -8,9 +8,9 @@ export type { QuorumClientOptions } from "./options.ts";
 export type { QuorumClient } from "./quorum-client.ts";
 
 /**
- * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock
- * is held by the client that a majority of them has granted it to. An even number is allowed, and
- * tolerates no more failures than one less.
+ * Creates a lock client on at least three independent masters: Redlock. The client to which a
+ * majority of them has granted a lock holds it. An even number is allowed, and tolerates no more
+ * failures than one less.
  *
  * @throws TypeError or RangeError for bad arguments: fewer than three, one of them twice, a
  *   Cluster, a Sentinel group.

@@ -11,7 +11,7 @@ import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
 import { Quorum } from "./quorum.ts";
 import type { QuorumClient } from "./quorum-client.ts";
-import { QuorumKind } from "./quorum-lock.ts";
+import { QuorumKind } from "./quorum-kind.ts";
 import { QuorumSubscriptions } from "./subscriptions.ts";
 
 /** The locks on several independent masters. */
@@ -77,7 +77,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   /** For callers without types. */
   election(): never {
     throw new TypeError(
-      "Cannot create an election: the leader's term and what it says of itself must stand in one place, and of several masters each could " +
+      "Cannot create an election: the leader's term and value must be stored in one place, and of several masters each could " +
         "name another leader; use a client of one server, a Sentinel group or a Cluster.",
     );
   }

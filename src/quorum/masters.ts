@@ -7,8 +7,8 @@ import { linkTo, noConnection } from "../redis/drivers.ts";
 const CANNOT = "Cannot create a lock client";
 
 /**
- * Independent masters, as Redlock needs them. That two connections lead to one server is only seen
- * when they are used.
+ * Independent masters, as Redlock needs them. Two connections to one server are only detected when
+ * they are used.
  */
 export function checkMasters(masters: readonly (RedisLike | NodeRedisLike)[]): Link[] {
   if (!Array.isArray(masters))
@@ -28,7 +28,9 @@ export function checkMasters(masters: readonly (RedisLike | NodeRedisLike)[]): L
         `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
       );
     if (link.kind === "sentinel")
-      throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
+      throw new TypeError(
+        `${which} follows Sentinel; a failover would lose votes: connect to the master itself`,
+      );
     const first = masters.indexOf(redis);
     if (first < i)
       throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);

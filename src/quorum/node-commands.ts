@@ -9,22 +9,22 @@ import { clocks } from "../util/clock.ts";
 import { quorumLua as lua } from "./lua.generated.ts";
 import type { QuorumSettings } from "./options.ts";
 
-/** Given up with the connection: on the next one a process may answer that has forgotten everything. */
+/** Given up with the connection: on the next one a process may answer that has lost all data. */
 const acquire: Script = { ...lua.acquire, isBound: true };
 const join: Script = { ...lua.join, isBound: true };
 const agree: Script = { ...lua.agree, isBound: true };
 const introduce: Script = { ...lua.introduce, isBound: true };
 
 /**
- * What one node says when it is asked to take a hold. `at` is its own time in µs, which nobody
- * compares with another node's.
+ * One node's answer when it is asked to take a hold. `at` is its own time in µs, which is never
+ * compared with another node's.
  */
 export type Vote =
   | { readonly is: "owner"; readonly at: number; readonly token: number }
   | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
   | { readonly is: "stale"; readonly at: number };
 
-/** What one node says to the token that the majority's votes lead to. */
+/** One node's answer to the token that results from the majority's votes. */
 export type Agreement = "agreed" | "late" | "gone" | "taken";
 
 /** The holder of a lock at one node. `holder` is null when the lock is free there. */
@@ -34,15 +34,14 @@ export interface Holding {
   readonly ttl: number;
 }
 
-/** What nodes know a hold by. */
+/** Identifies a hold at nodes. */
 export interface NodeHold {
   readonly keys: QuorumKeys;
   readonly id: string;
 }
 
 /**
- * What a hold asks a node's vote for. `token`: the one proposed; `passes`: how many after it are
- * reserved.
+ * What a hold asks a node for. `token`: the proposed one; `passes`: how many after it are reserved.
  */
 export interface Wish {
   readonly lease: number;
@@ -54,15 +53,15 @@ export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "nodeTimeout" |
 
 /**
  * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that
- * hangs: it knows for how long the node has answered nothing. Every error says which node it is
- * from. Times in ms. `last`: the last token of a hold, passes included.
+ * hangs: it knows how long the node has answered nothing. Every error names its node. Times in ms.
+ * `last`: the last token of a hold, with its local hand-offs.
  */
 export class NodeCommands {
   readonly commands: ScriptRunner;
-  /** Since when nothing has been answered that was asked for. */
+  /** Since when commands have been unanswered without any reply. */
   protected askedSince: number | null = null;
 
-  /** `number`: counted from 1, as people do. */
+  /** `number`: counted from 1, for people. */
   constructor(
     readonly number: number,
     readonly link: Link,
@@ -76,8 +75,8 @@ export class NodeCommands {
   }
 
   /**
-   * Has the node take a hold that a majority has granted. Sent before this returns, so that nothing
-   * is sent when the hold may have ended.
+   * Asks the node to take a hold that a majority has granted. Sent before this returns, so that
+   * nothing is sent after the hold may have ended.
    */
   join(hold: NodeHold, ttl: number, token: number, last: number): Promise<Vote> {
     return this.#take(join, hold, ttl, token, last);
@@ -90,26 +89,26 @@ export class NodeCommands {
     return this.#run(script, keys, [id, ttl, ...tokens, notAfter], decode, timeout);
   }
 
-  /** Stores the token that the majority's votes lead to. */
+  /** Stores the token that results from the majority's votes. */
   async agree({ keys, id }: NodeHold, token: number, last: number): Promise<Agreement> {
     return this.#run(agree, keys, [id, token, last], decodeAgreement, this.settings.nodeTimeout);
   }
 
   /**
-   * Also of a young process, or after a resend: that it has the key, and for how long, is true
-   * whenever it is said.
+   * Also for a young process, or after a resend: its answer that it has the key, and for how long,
+   * is always true.
    */
   renew({ keys, id }: NodeHold, ttl: number, timeout: number): Promise<RenewAnswer> {
     return this.#run(lua.renew, keys, [id, ttl], decodeRenewal, timeout);
   }
 
-  /** `wakes`: tells waiters. `last`: 0 for a hold that has no token. */
+  /** `wakes`: notifies waiters. `last`: 0 for a hold without a token. */
   async release({ keys, id }: NodeHold, wakes: boolean, last: number): Promise<ReleaseAnswer> {
     const { epoch } = this.commands;
     const channel = wakes ? channelAt(this, keys.free) : "";
     const answer = await this.#run(lua.release, keys, [id, channel, last], decodeRelease);
-    // A copy of our own command was here, and the connection broke before its reply came: only that
-    // one can have told this node the last token of the hold, unless it had voted.
+    // A copy of our own command ran, and the connection broke before its reply came: unless the
+    // node had voted, only that copy can have given it the hold's last token.
     const isOwnCopy =
       answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && answer.clock >= last;
     return isOwnCopy ? { ...answer, is: "released" } : answer;
@@ -122,13 +121,13 @@ export class NodeCommands {
   /** Which process answers on this connection, and for how many whole seconds it has been up. */
   protected askIdentity(keys: QuorumKeys): Promise<{ uptime: number; runId: string }> {
     const { nodeTimeout, replyTimeout } = this.settings;
-    // Its time too: the first vote already must not be executed when nobody waits for it any more.
+    // Reads its time too: even the first vote must not run after its caller has given up.
     const decode = this.commands.timed(keys.clock, decodeIntroduction);
     const timeout = this.link.state === "ready" ? nodeTimeout : replyTimeout;
     return this.#run(introduce, keys, [channelAt(this, keys.free)], decode, timeout);
   }
 
-  /** For how long the node has answered nothing although it was asked. */
+  /** For how many ms the node has answered no command. */
   protected get silence(): number {
     return this.askedSince === null ? 0 : clocks.mono.now() - this.askedSince;
   }
@@ -166,7 +165,7 @@ export class NodeCommands {
   }
 }
 
-/** Channels are data: the prefix of each connection is put before them here. */
+/** Channels are data: each connection's own prefix is added here. */
 export const channelAt = ({ commands }: NodeCommands, channel: string): string =>
   commands.keys.prefix + channel;
 

@@ -2,19 +2,23 @@ import { NotAskedError, type QuorumNode } from "./node.ts";
 import type { Vote } from "./node-commands.ts";
 
 /**
- * One hold at one node: may it be there? Protects the next holder from what is left of this one: a
- * node that may have the hold is told of its end, behind whatever could still bring it there (R3
- * for each node by itself).
+ * One hold at one node: may it be there? Protects the next holder from remains of this hold: a node
+ * that may have it receives its end after any command that could still bring it there (R3 for each
+ * node separately).
  */
 export class NodeVote {
-  /** Is it a node of the lease? See `QuorumHold`, which changes it, and counts the changes. */
+  /**
+   * Does the node count for the lease? See `QuorumHold`, which changes it, and counts the changes.
+   */
   is: "counts" | "missing" | "late" = "counts";
   change = 0;
-  /** Its last word did not come: its vote is out, or it did not answer the last renewal. */
+  /** Its last answer is missing: its vote is pending, or it did not answer the last renewal. */
   isUnheard = true;
-  /** What it said when it was asked to take the hold; null: nothing. */
+  /** Its answer when it was asked to take the hold; null: none. */
   vote: Vote | null = null;
-  /** The node was told of the hold, and has not said since then that the hold is not there. */
+  /**
+   * The node may have received the hold, and has not said since then that the hold is not there.
+   */
   mayHave = false;
   #taking: Promise<unknown> | null = null;
   /** Commands about the hold that are neither answered nor given up. */
@@ -22,14 +26,14 @@ export class NodeVote {
 
   constructor(readonly node: QuorumNode) {}
 
-  /** It was asked to take the hold, and that is neither answered nor given up. */
+  /** It was asked to take the hold, and that command is neither answered nor given up. */
   get isOut(): boolean {
     return this.#taking !== null;
   }
 
   /**
    * The node was asked to take the hold: for its vote, or for a lease that others have granted.
-   * Calls `heard` in any case.
+   * Always calls `heard`.
    */
   take(asked: Promise<Vote>, heard: (vote: Vote | null) => void): Promise<Vote> {
     this.mayHave = true;
@@ -41,21 +45,21 @@ export class NodeVote {
     };
     this.#taking = asked.then(
       (vote) => done(vote, vote.is === "held"),
-      // Else a node that refuses to say which server it is would be asked, for a whole lease, to
-      // take back what it has never heard of.
+      // Otherwise a node that refuses to say which server it is would be asked, for a whole lease,
+      // to withdraw a hold that it never received.
       (error: unknown) => done(null, error instanceof NotAskedError),
     );
     return this.#track(this.#taking.then(() => asked));
   }
 
   /**
-   * A further command about the hold goes to the node, which may not have heard of it. `isGone`:
-   * does this answer say that the hold is not there?
+   * Sends a further command about the hold to the node, which may not know it. `isGone`: does this
+   * answer say that the hold is not there?
    *
-   * RACE: a majority has granted the lock and it is released, before the last node's vote is there.
+   * RACE: a majority may grant the lock, and it may be released, before the last node's vote comes.
    * Then this command can overtake the acquire, which waits for the node's introduction, or is sent
-   * once more because the script was not known. So it takes back only what was voted on before it
-   * was sent; `erase` sends another one behind the vote.
+   * once more because the script was not known. So it withdraws only what was voted on before it
+   * was sent; `erase` sends another one after the vote.
    */
   async follow<A>(command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
     if (!this.mayHave) return command;
@@ -65,20 +69,19 @@ export class NodeVote {
     return answer;
   }
 
-  /** Has the node take the hold back, if it may have it. */
+  /** Has the node withdraw the hold, if it may have it. */
   async erase(release: () => Promise<unknown>): Promise<void> {
-    // A vote that comes late may be a no; a release may be answered yet.
+    // A late vote may be a no; a release may still be answered.
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
-    // All of it is answered, or was given up and lies on the connection before this one: a late yes
-    // is taken back.
+    // Every command is answered, or was given up on an earlier connection: withdraw a late yes.
     if (this.mayHave) await this.follow(release(), () => true);
   }
 
   /**
-   * To be waited for before the node's word that it has, or had, the hold is judged.
+   * Await it before judging the node's answer that it has, or had, the hold.
    *
-   * RACE: its late vote and that word come in one packet. The vote is the first to be read, and not
-   * the first to get here.
+   * RACE: its late vote and that answer come in one packet. The vote is read first, but does not
+   * arrive here first.
    */
   async heard(): Promise<void> {
     await this.#taking;

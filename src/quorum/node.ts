@@ -11,12 +11,14 @@ import {
 } from "./node-commands.ts";
 
 /**
- * Which server answers at which node of a quorum: two connections to one server would be two votes
- * of one. By run id.
+ * Which server answers at which node of a quorum, by run id: two connections to one server would
+ * give it two votes.
  */
 export type Registry = Map<string, QuorumNode>;
 
-/** A process of the server. It has been this node since `upSince` at the latest, on our monotonic clock. */
+/**
+ * A process of the server. It has been this node at least since `upSince`, on our monotonic clock.
+ */
 interface Process {
   readonly runId: string;
   readonly upSince: number;
@@ -25,17 +27,17 @@ interface Process {
 /** See `QuorumNode`. */
 export type NodeState = "away" | "twin" | "silent" | "unknown" | "young" | "voting";
 
-/** Is a node in this state asked without need? For a vote a young one is not. */
+/** Is a node in this state asked even if the others suffice? Not a young one for a vote. */
 export const isLive = (state: NodeState, isVote: boolean): boolean =>
   state === "voting" || state === "unknown" || (state === "young" && !isVote);
 
 /**
- * INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be
- * 1 s less.
+ * INFO gives the uptime as the difference of two clocks cut to whole seconds: it can be 1 s too
+ * small.
  */
 const UPTIME_GRAIN = 1_000;
 
-/** No vote of this node's counts now, so none was asked for: it has not heard of the hold. */
+/** This node's vote does not count now, so it was not asked, and does not know the hold. */
 export class NotAskedError extends Error {}
 
 /**
@@ -45,28 +47,28 @@ export class NotAskedError extends Error {}
  *
  * | state | true | what is sent |
  * |---|---|---|
- * | away | its connection is lost | nothing: it would be executed when nobody wants it any more |
+ * | away | its connection is lost | nothing: it would run when no caller wants it any more |
  * | twin | it is the same server as another node | only the question which process it is |
- * | silent | nothing was answered for longer than `nodeTimeout`; it is also one of the next three | one probe at a time; all, where the others cannot decide |
+ * | silent | nothing was answered for longer than `nodeTimeout`; it is also one of the next three | one probe at a time; everything, if the others cannot decide |
  * | unknown | it has not said on this connection which process it is; perhaps it was never connected | that question, and then the vote |
  * | young | its process may have been up for less than `restartDelay` | all but votes and leases: it may have forgotten a lock that is held |
  * | voting | its process has been up for longer than any lease | all |
  *
  * A vote counts only on the connection that it was sent on, which is the one on which the process
- * was found old. A library sends commands again over a new connection, and behind that may be a
- * process that started empty a moment ago.
+ * was found old. Drivers resend commands over a new connection, which may lead to a process that
+ * has just started empty.
  */
 export class QuorumNode extends NodeCommands {
   readonly #registry: Registry;
   /** The process on this connection, and the one that introduced itself last. */
   #process: Process | null = null;
   #last: Process | null = null;
-  /** The number of the node that is the same server, as far as it has said on this connection. */
+  /** The number of the node that is the same server, if it has said so on this connection. */
   #twin: number | null = null;
   #introducing: Promise<void> | null = null;
   #keys: QuorumKeys | null = null;
 
-  /** The connection is there again. */
+  /** The connection is back. */
   onReconnect: () => void = () => {};
   /** It has said on this connection that it is the same server as the node with this number. */
   onTwin: (other: number) => void = () => {};
@@ -76,7 +78,7 @@ export class QuorumNode extends NodeCommands {
     this.#registry = registry;
     this.commands.onLost = () => this.#lost();
     this.commands.onReconnect = () => {
-      // At once, so that the next vote need not wait for it.
+      // Ask at once, so that the next vote need not wait for it.
       if (this.#last && this.#keys) this.#probe(this.#keys);
       this.onReconnect();
     };
@@ -94,22 +96,24 @@ export class QuorumNode extends NodeCommands {
     return this.quarantine > 0 ? "young" : "voting";
   }
 
-  /** For how many ms it does not vote yet. */
+  /** How many ms until it may vote. */
   get quarantine(): number {
     const { restartDelay } = this.settings;
     if (this.#process === null || restartDelay === 0) return 0;
     return Math.max(0, this.#process.upSince + restartDelay - clocks.mono.now());
   }
 
-  /** Why it is not asked in this state. Where asking can change that, it is asked which process it is. */
+  /**
+   * Why it is not asked in this state. If asking can change that, this asks which process it is.
+   */
   refusal(state: NodeState, keys: QuorumKeys): Error {
     if (state === "away" && this.commands.ended)
       return this.error("its connection was closed for good (status 'end')");
     if (state === "away") return this.trouble();
     if (state === "young") return this.#isYoung();
     const ms = Math.round(this.silence);
-    // Whatever is sent waits in its socket: one command is enough to hear that it is back, or that
-    // a twin went elsewhere.
+    // Commands wait in its socket: one is enough to learn that it is back, or that its address now
+    // leads to another server than its twin.
     this.#probe(keys);
     if (state === "twin") return this.#isTwin();
     return this.error(
@@ -117,7 +121,7 @@ export class QuorumNode extends NodeCommands {
     );
   }
 
-  /** In this state. Rejects when there is no vote that counts; then the hold may be there all the same. */
+  /** Its vote, in this state. Rejects when no vote counts; the hold may be there all the same. */
   async vote(state: NodeState, hold: NodeHold, wish: Wish): Promise<Vote> {
     this.#keys = hold.keys;
     if (state !== "voting") {
@@ -130,13 +134,13 @@ export class QuorumNode extends NodeCommands {
       }
     }
     const vote = await this.acquire(hold, wish);
-    // Older than its notAfter, by what was known of this node's clock: now its clock is known.
+    // Past its notAfter, by the earlier knowledge of this node's clock, which is more precise now.
     return vote.is === "stale" ? this.acquire(hold, wish) : vote;
   }
 
   /**
-   * As good as a vote, and under the same conditions: a process that has forgotten a vote must not
-   * stand for its token.
+   * As good as a vote, and under the same conditions: a process that has lost a vote must not
+   * confirm its token.
    */
   override async agree(hold: NodeHold, token: number, last: number): Promise<Agreement> {
     this.#assertOld();
@@ -147,7 +151,7 @@ export class QuorumNode extends NodeCommands {
     this.#introduce(keys).catch(() => {});
   }
 
-  /** Rejects also where it is the same server as another node. */
+  /** Also rejects when it is the same server as another node. */
   #introduce(keys: QuorumKeys): Promise<void> {
     this.#introducing ??= this.askIdentity(keys)
       .then(({ runId, uptime }) => {
@@ -167,23 +171,23 @@ export class QuorumNode extends NodeCommands {
   #introduced(runId: string, uptime: number): void {
     const now = clocks.mono.now();
     const known = this.#registry.get(runId);
-    // Two nodes may change their addresses: a process is that of the node which it answers as now.
+    // Two nodes may swap addresses: a process belongs to the node at which it answers now.
     this.#twin = known && known !== this && known.#process ? known.number : null;
     if (this.#twin !== null) return;
-    // RACE: it was this node, then another one, and comes back. A node that says that it is still
-    // that other one is its twin: so it must be recorded here again. And what was voted on here
-    // meanwhile it may never have heard of: it is new.
+    // RACE: the process was this node, then another one, and comes back. If a node says that it is
+    // still that other one, it is its twin: so record the process here again. It may not know what
+    // was voted on here meanwhile, so it counts as new.
     if (known === this) {
-      // What its clock has done meanwhile changes nothing.
+      // The known process stays: changes of its clock meanwhile do not matter.
       this.#process = this.#last;
       return;
     }
     if (this.#last && this.#registry.get(this.#last.runId) === this) this.#registry.delete(this.#last.runId);
     this.#registry.set(runId, this);
-    // RACE: another process answers here than before. How long it has been up says nothing: the
-    // server's wall clock may have been stepped forward, or the address may be that of an older
-    // process, which has never heard of what was voted on here. When that changed nobody knows: we
-    // may have been silent for long. So it is new from now on.
+    // RACE: another process answers here than before. Its uptime says nothing: the server's wall
+    // clock may have been stepped forward, or the address may now lead to an older process that
+    // does not know what was voted on here. When that changed is unknown, because we may have been
+    // silent for long. So it counts as new from now on.
     const isNew = this.#last !== null || known !== undefined;
     this.#process = { runId, upSince: isNew ? now : now - uptime * 1_000 + UPTIME_GRAIN };
     this.#last = this.#process;

@@ -19,22 +19,25 @@ export interface QuorumClientOptions
   > {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide
-   * without it. Default: 400, and never longer than the lease. A node that is still being connected
-   * to for the first time gets `replyTimeout`.
+   * without it. Default: 400, and never longer than the lease. A node whose first connection is
+   * being made gets `replyTimeout`.
    */
   nodeTimeout?: number | undefined;
-  /** After a split vote the next try comes after a random time up to this, and 50 more. Default: 150. */
+  /**
+   * After a split vote, the next try follows after a random time of up to this plus 50. Default:
+   * 150.
+   */
   retryDelay?: number | undefined;
   /**
-   * Longer leases and extensions are refused. It must be the same in every client of these nodes,
+   * Longer leases and extensions are refused. Use the same value in every client of these nodes,
    * because `restartDelay` follows from it. Default: 60 000.
    */
   longestLease?: number | undefined;
   /**
-   * A node whose process is younger does not vote: it may have forgotten locks that are still held.
-   * 0: every node votes at once, which is right only where no node ever forgets
-   * (`appendfsync always`) or restarts are delayed by other means. Else it must outlast
-   * `longestLease`. Default: `longestLease`, 1 % and 2 ms.
+   * A node whose process is younger does not vote: it may have lost locks that are still held. 0:
+   * every node votes at once, which is right only if no node ever loses data (`appendfsync always`)
+   * or restarts are delayed by other means. Otherwise it must outlast `longestLease`. Default:
+   * `longestLease` plus 1 % and 2 ms.
    */
   restartDelay?: number | undefined;
 }

@@ -3,8 +3,8 @@ import type { Lock } from "../api/lock.ts";
 import type { ReentranceOptions } from "../api/reentrance.ts";
 
 /**
- * The locks of one process on several independent masters: Redlock. Made by `createQuorumClient`;
- * it has what a quorum can do. An interface, as `LockClient` is.
+ * The locks of one process on several independent masters: Redlock. Made by `createQuorumClient`,
+ * with the methods that a quorum supports. An interface, as `LockClient` is.
  *
  * @example
  * const locks = createQuorumClient([redisA, redisB, redisC]);
@@ -13,8 +13,8 @@ import type { ReentranceOptions } from "../api/reentrance.ts";
  */
 export interface QuorumClient extends CommonClient {
   /**
-   * The lock that a majority of the masters grants: parked waiters, wake-ups from every node,
-   * passes inside the process.
+   * The lock that a majority of the masters grants: parked waiters, wake-ups from every node, local
+   * hand-offs.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @throws TypeError or RangeError for a bad name or bad options. Its leases and extensions throw

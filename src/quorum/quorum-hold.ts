@@ -6,33 +6,34 @@ import { NodeVote } from "./node-vote.ts";
 import type { Quorum } from "./quorum.ts";
 import type { Granted } from "./votes.ts";
 
-/** What one node has said about a hold. */
+/** One node's answer about a hold. */
 interface Word<A> {
   readonly nodeVote: NodeVote;
   readonly answer: A;
 }
 
 /**
- * The nodes that a hold stands on. Protects its holder from believing in a lease that other clients
- * have had in between: a lease goes on only by the word of nodes that count.
+ * The nodes that have a hold. Protects its holder from relying on a lease that other clients have
+ * had in between: only answers of nodes that count renew a lease.
  *
- * | a node | true | its word that it has the hold | leaves it by |
+ * | a node | true | its answer that it has the hold | leaves it by |
  * |---|---|---|---|
- * | counts | it voted for the lease, or was confirmed since it took the hold; as far as is known it has kept the hold | counts | it lost the key, and a majority of those that count has renewed → missing |
- * | missing | it voted no, was not heard, or lost the key | does not count: another client may have had the lock there | it took the hold → late |
- * | late | it took the hold late | does not count yet | a renewal that was sent since then, and that a majority of those that count confirmed → counts · it lost the key again → missing |
+ * | counts | it voted for the lease, or was confirmed since it took the hold; as far as known it has kept the hold | counts | it lost the key, and a majority of those that count has renewed → missing |
+ * | missing | it voted no, did not answer, or lost the key | does not count: another client may have had the lock there | it took the hold → late |
+ * | late | it took the hold late | does not count yet | a renewal sent since then that a majority of those that count confirmed → counts · it lost the key again → missing |
  *
- * **Why a late node counts behind such a renewal.** Another holder would have needed a majority of
- * nodes, so one of those that have just said that they have the hold, and count: they have never
- * let go of it. From that moment on the late node is a node like them.
+ * **Why a late node counts after such a renewal.** Another holder would have needed a majority of
+ * nodes, and so one of those that count and have just said that they have the hold; but these have
+ * never lost it. From that moment on the late node is a node like them.
  *
  * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again.
  * Then node 3, or node 2, takes A's hold. If it counted at once, A would have a majority once more,
  * and never learn that B had come in between.
- * Here node 2 has lost the hold, so node 1 is alone: nothing confirms the late one, and A's lease is lost.
+ * Instead, node 2 has lost the hold, so node 1 is alone: nothing confirms the late one, and A's
+ * lease is lost.
  *
  * RACE: A has the lock by all three. Node 1 forgets it, and any time later node 2. If node 1 had
- * not taken the hold again meanwhile, A would be left with node 3, and B could have the other two.
+ * not taken the hold again meanwhile, A would have only node 3, and B could get the other two.
  */
 export class QuorumHold implements NodeHold {
   readonly keys: QuorumKeys;
@@ -55,8 +56,8 @@ export class QuorumHold implements NodeHold {
   // ---- commands to all nodes
 
   /**
-   * Asks every node that can answer about the hold; the others are errors at once. A node that
-   * hangs is asked too where those that count are no majority without it. `isVote`: young nodes are
+   * Asks every node that can answer about the hold; the others give errors at once. A node that
+   * hangs is asked too if those that count have no majority without it. `isVote`: young nodes are
    * not asked.
    */
   ask<A>(send: (nodeVote: NodeVote, state: NodeState) => Promise<A>, isVote = false): Promise<A>[] {
@@ -81,12 +82,12 @@ export class QuorumHold implements NodeHold {
   }
 
   /**
-   * Raises the TTL at every node. Only the word of nodes that count renews the lease, because a
+   * Raises the TTL at every node. Only answers of nodes that count renew the lease, because a
    * holder that has lost a majority must learn of it.
    *
-   * RACE: a node takes the hold, or loses it, between this and its answer. Then the answer is of
-   * before that, and proves nothing: only what the node was when the renewal was sent, and still
-   * is, can change by it.
+   * RACE: a node may take the hold, or lose it, between this and its answer. Then the answer
+   * describes the time before, and proves nothing. So it changes a node's state only if that has
+   * not changed since the renewal was sent.
    */
   async confirm(ttl: number, timeout: number): Promise<RenewAnswer> {
     const before = this.#changes;
@@ -94,8 +95,8 @@ export class QuorumHold implements NodeHold {
     const { words, decision } = this.#consult("renewed", ({ node }) => node.renew(this, ttl, timeout));
     const renewed = await decision;
     if (typeof renewed === "string") return { is: renewed, ttl: 0, ...UNTOLD };
-    // RACE: if this were learned as the answers come, a node that lost the key would be asked to
-    // take it again also where the others have lost it too.
+    // RACE: if each answer were applied when it comes, a node that lost the key would be asked to
+    // take it again even if the others have lost it too.
     const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
     void Promise.allSettled(learned).then((all) =>
       this.renewed(this.nodeVotes.filter((_, i) => all[i]?.status === "rejected")),
@@ -103,7 +104,10 @@ export class QuorumHold implements NodeHold {
     return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)), ...UNTOLD };
   }
 
-  /** Ends it at every node, and tells waiters. `last`: the last token of the hold, passes included. */
+  /**
+   * Ends it at every node, and notifies waiters. `last`: the last token of the hold, with its local
+   * hand-offs.
+   */
   async release(last: number): Promise<ReleaseAnswer["is"]> {
     this.end();
     const { decision } = this.#consult("released", (nodeVote) =>
@@ -113,14 +117,14 @@ export class QuorumHold implements NodeHold {
     return typeof released === "string" ? released : "released";
   }
 
-  /** Has every node take the hold back that may have it. Rejects when one has not answered. */
+  /** Has every node that may have the hold withdraw it. Rejects when one has not answered. */
   async erase(): Promise<void> {
     this.end();
     const erasing = this.nodeVotes.map((nodeVote) =>
       nodeVote.erase(async () => {
         const { node } = nodeVote;
         const { state } = node;
-        // What cannot be sent now is tried again.
+        // A command that cannot be sent now is tried again.
         if (!isLive(state, false)) throw node.refusal(state, this.keys);
         return node.release(this, this.wakes, 0);
       }),
@@ -129,8 +133,8 @@ export class QuorumHold implements NodeHold {
   }
 
   /**
-   * Sends a command about the hold to every node. `yes`: the answer of a node that has the hold, or
-   * had it. Decides for the answers of a majority that counts and said yes, or says why there can
+   * Sends a command about the hold to every node. `yes`: the answer of a node that has, or had, the
+   * hold. Resolves with the yes answers of a majority that counts, or with the reason why there can
    * be none.
    */
   #consult<A extends { readonly is: string }>(
@@ -145,9 +149,9 @@ export class QuorumHold implements NodeHold {
     const decision = this.quorum.count(words, ({ answers, majority }) => {
       const counted = answers.filter(({ nodeVote, answer }) => answer.is === yes && nodeVote.is === "counts");
       if (counted.length >= majority) return counted.map(({ answer }) => answer);
-      // Gone is only said when so many nodes have said so; one that does not answer may still have
-      // it. Not one that is missing: it cannot have the hold, whatever it would say, and to wait
-      // for it is to believe in a lost lease.
+      // "Gone" needs answers that leave no majority possible; a node that does not answer may still
+      // have the hold. A missing node does not: waiting for its answer would mean relying on a lost
+      // lease.
       const said = new Set(answers.map(({ nodeVote }) => nodeVote));
       const unheard = this.nodeVotes.filter((one) => one.is !== "missing" && !said.has(one)).length;
       if (counted.length + unheard >= majority) return undefined;
@@ -158,7 +162,7 @@ export class QuorumHold implements NodeHold {
 
   // ---- which nodes count
 
-  /** So many nodes may have the hold. */
+  /** How many nodes may have the hold. */
   get size(): number {
     return this.nodeVotes.filter(({ mayHave }) => mayHave).length;
   }
@@ -167,11 +171,11 @@ export class QuorumHold implements NodeHold {
     return this.nodeVotes.filter((nodeVote) => nodeVote.is === is);
   }
 
-  /** The lease is granted. `isLate`: does this vote come too late to be that of a voter? */
+  /** The lease is granted. `isLate`: does this vote come too late to count as a vote? */
   protected granted(isLate: (vote: Granted) => boolean): void {
     this.#isLate = isLate;
     for (const nodeVote of this.nodeVotes) if (!nodeVote.isOut) this.#judge(nodeVote);
-    // Behind the last one: until all are judged, a node that voted no looks like one of the lease's.
+    // After the last one: until all are judged, a node that voted no looks like one that counts.
     this.heard();
   }
 
@@ -179,11 +183,14 @@ export class QuorumHold implements NodeHold {
     const { vote } = nodeVote;
     nodeVote.isUnheard = false;
     if (vote?.is !== "owner") this.#set(nodeVote, "missing");
-    // RACE: a vote that is executed behind B's lease is as good as a hold that is taken behind it.
+    // RACE: a vote that runs after B's lease is only as good as a hold that is taken after it.
     else if (nodeVote.is === "missing" || this.#isLate?.(vote)) this.#set(nodeVote, "late");
   }
 
-  /** Of a renewal that a majority has confirmed. `before`: how many changes there were when it was sent. */
+  /**
+   * Applies a renewal that a majority has confirmed. `before`: how many changes there were when it
+   * was sent.
+   */
   #learn({ nodeVote, answer }: Word<RenewAnswer>, before: number): void {
     nodeVote.isUnheard = false;
     if (nodeVote.change > before) return;
@@ -200,18 +207,18 @@ export class QuorumHold implements NodeHold {
     nodeVote.change = ++this.#changes;
   }
 
-  // ---- what becomes of a granted lease: see `KeptQuorumHold`
+  // ---- what happens to a granted lease: see `KeptQuorumHold`
 
-  /** A node has said whether it takes the hold, or will not say it any more. */
+  /** A node has said whether it takes the hold, or has been given up. */
   protected heard(): void {}
 
-  /** A node that counted does not any more. */
+  /** A node that counted no longer does. */
   protected broke(): void {}
 
   /** A renewal is sent to all nodes now. */
   protected renewing(): void {}
 
-  /** It was confirmed. Every node has answered it, but these. */
+  /** It was confirmed. Every node has answered it, except these. */
   protected renewed(_silent: readonly NodeVote[]): void {}
 
   /** The lease ends. */

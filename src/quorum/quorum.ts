@@ -7,14 +7,14 @@ import type { NodeSettings } from "./node-commands.ts";
 import type { Tally } from "./votes.ts";
 
 /**
- * The masters of a quorum as one thing that carries a client's commands. Protects callers from
- * single nodes: none of them is waited for when the others have decided, and a command for which
- * there are too few is refused with every node's reason.
+ * The masters of a quorum as one transport of a client's commands. Protects callers from single
+ * nodes: none is waited for when the others have decided, and a command that too few can answer is
+ * refused with every node's reason.
  */
 export class Quorum implements Transport {
   readonly nodes: readonly QuorumNode[];
   readonly replyTimeout: number;
-  /** Of no node: each has a prefix of its own. */
+  /** Not a node's keys: each node has its own prefix. */
   readonly keys = new Keys("", false);
   onLost: () => void = () => {};
   onReconnect: () => void = () => {};
@@ -76,8 +76,8 @@ export class Quorum implements Transport {
   }
 
   /**
-   * Resolves with the first decision: when it is made, the nodes that have not answered are not
-   * waited for. Rejects when there can be none, because fewer than `least` answer.
+   * Resolves with the first decision, without waiting for the nodes that have not answered. Rejects
+   * when there can be none, because fewer than `least` answer.
    */
   count<A, D>(
     asked: readonly Promise<A>[],
@@ -117,7 +117,7 @@ export class Quorum implements Transport {
     });
   }
 
-  /** The nodes that this is true of are so many that the others are no majority. */
+  /** Is this true of so many nodes that the others are no majority? */
   #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
     return this.nodes.filter((node) => !isTrue(node)).length < this.majority;
   }

@@ -22,22 +22,22 @@ import type { Granted } from "./votes.ts";
 
 /**
  * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it,
- * because another client's vote stood there or because they were down; some lost it since then.
- * Protects the lease from a second fault: without this it would stand on a bare majority to its
- * end. Which node counts when: see `QuorumHold`.
+ * because they had another client's vote or were down; some lost it since then. Protects the lease
+ * from a second fault: without this it would have only a bare majority to its end. Which node
+ * counts when: see `QuorumHold`.
  *
  * | state | what is sent | leaves it by |
  * |---|---|---|
- * | voting | nothing: a node whose vote is out is not asked again before that is heard, or given up | the last vote |
- * | whole: all nodes count | nothing, where renewals come by themselves; else a renewal when 2/5 of the lease are over | a renewal finds a node that lost the key → broken |
- * | broken | after 10, 20, 40 … 2 000 ms the lease to each missing node, then a renewal where there are late nodes, or 2/5 of the lease are over | all nodes count → whole |
+ * | voting | nothing: a node whose vote is pending is not asked again before that is answered, or given up | the last vote |
+ * | whole: all nodes count | nothing, if the watchdog renews; otherwise a renewal when 2/5 of the lease are over | a renewal finds a node that lost the key → broken |
+ * | broken | after 10, 20, 40 … 2 000 ms the lease to each missing node, then a renewal if there are late nodes, or 2/5 of the lease are over | all nodes count → whole |
  * | over | nothing | – |
  */
 export class KeptQuorumHold extends QuorumHold {
   readonly #hold: Hold;
   readonly #settings: QuorumSettings;
   readonly #locks: LockManager;
-  /** The token of the lease, and the last one of its passes. */
+  /** The token of the lease, and the last one of its local hand-offs. */
   #token = 0;
   #last = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -45,15 +45,18 @@ export class KeptQuorumHold extends QuorumHold {
   /** "idle": between two tries, whole or broken. */
   #state: "voting" | "trying" | "idle" | "over" = "voting";
   /**
-   * A node that counts did not answer the last renewal: when that was seen, and how often it is
-   * asked again because of it.
+   * A node that counts did not answer the last renewal: when that was noticed, and how many more
+   * times to ask because of it.
    */
   #lateAt = Number.NEGATIVE_INFINITY;
   #again = 0;
-  /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
+  /**
+   * The most that was ever left of the lease, and when all nodes were last asked, on the monotonic
+   * clock.
+   */
   #span = 0;
   #askedAt = 0;
-  /** Runs while the lease stands on a bare majority, until that is told. */
+  /** Runs while the lease has a bare majority, until that is reported. */
   #exposure: NodeJS.Timeout | undefined;
   #isExposed = false;
   #has = 0;
@@ -65,7 +68,7 @@ export class KeptQuorumHold extends QuorumHold {
     this.#locks = locks;
   }
 
-  /** The votes came so quickly that they count as one moment. */
+  /** Did the votes come so quickly that they count as one moment? */
   get isPrompt(): boolean {
     const { mono, wall } = now();
     const { sent } = this.#hold;
@@ -73,9 +76,9 @@ export class KeptQuorumHold extends QuorumHold {
   }
 
   /**
-   * The lease is granted, by these votes. RACE: a vote that comes from now on may come behind the
-   * end of another client's hold. Then its token is behind those of whatever came in between, so
-   * larger than ours; or it took long.
+   * The lease is granted, by these votes. RACE: a vote that comes from now on may come after the
+   * end of another client's hold. Then its token follows those of every hold in between, so it is
+   * larger than ours; or the vote took long.
    */
   begin(token: number, votes: readonly Granted[]): void {
     this.#token = token;
@@ -100,15 +103,15 @@ export class KeptQuorumHold extends QuorumHold {
     this.#look();
     const isLate = silent.some(({ is }) => is === "counts");
     if (!isLate) this.#again = 0;
-    // It may only have been late. Where it stays silent, the next renewal is soon enough.
+    // Perhaps the answer was only late. If the node stays silent, the next renewal is soon enough.
     else if (this.#lateAt < 0) this.#again = LATE_TRIES;
     this.#lateAt = isLate ? clocks.mono.now() : Number.NEGATIVE_INFINITY;
     if (this.#again > 0 && this.#state === "idle") this.#goOn();
   }
 
   protected override broke(): void {
-    // While a try is under way the next one follows by itself, after twice as long: a node that
-    // loses every key at once is not asked for ever at the same pace. Behind the last vote one
+    // While a try is under way, the next one follows anyway, after twice the delay: so a node that
+    // loses every key at once is not asked endlessly at the same pace. After the last vote one
     // follows too.
     if (this.#state !== "idle") return;
     if (this.#lacking === 1) this.#tries = 0; // it was whole
@@ -116,7 +119,7 @@ export class KeptQuorumHold extends QuorumHold {
   }
 
   /**
-   * RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind
+   * RACE: the lease ends. From now on no command is sent that could bring the hold to a node after
    * its release.
    */
   protected override end(): void {
@@ -134,7 +137,7 @@ export class KeptQuorumHold extends QuorumHold {
     return this.nodeVotes.filter(({ is }) => is !== "counts").length;
   }
 
-  /** To be called while idle. */
+  /** Call it only while idle. */
   #goOn(): void {
     const isWhole = this.#lacking === 0;
     if (isWhole) this.#tries = 0;
@@ -142,9 +145,9 @@ export class KeptQuorumHold extends QuorumHold {
       ? Number.POSITIVE_INFINITY
       : Math.min(RETRY_MAX, REPAIR_MIN * 2 ** Math.min(this.#tries++, 10));
     const delay = Math.min(retry, Math.max(this.#untilLook(), REPAIR_MIN));
-    // RACE: a renewal overtakes a vote that is still out, and that node says "gone"; then the vote
-    // is heard. Two timers would go on side by side, and `end()` knows of one: the other would
-    // bring the hold to a node behind its release.
+    // RACE: a renewal may overtake a pending vote, and that node says "gone"; then the vote comes.
+    // Two timers would run side by side, and `end()` knows only one: the other would bring the hold
+    // to a node after its release.
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#try(), delay).unref();
   }
@@ -166,33 +169,33 @@ export class KeptQuorumHold extends QuorumHold {
     if (this.#isOver) return;
     this.#state = "idle";
     if (answer === null || answer.is === "renewed") return this.#goOn();
-    // Whatever its late nodes have. They would hold up the next holder, and never count for this one.
+    // Even if late nodes have it. They would delay the next holder, and never count for this one.
     const lease = this.#locks.watchdog.leaseOf(this.#hold);
     if (lease?.expire()) lease.lose(answer.is);
   }
 
-  /** Has one more node take the hold, for so long. */
+  /** Has one more node take the hold, for `ttl` ms. */
   async #join(nodeVote: NodeVote, ttl: number): Promise<void> {
     const { node } = nodeVote;
     const { state } = node;
-    // Before it is written down as sent: what was never sent need not be taken back.
+    // Check before recording it as sent: what was never sent need not be withdrawn.
     if (state !== "voting") throw node.refusal(state, this.keys);
-    // Written down as a vote, so that the release reaches it also when that overtakes it.
+    // Recorded as a vote, so that the release reaches it even if that overtakes it.
     await this.take(nodeVote, node.join(this, ttl, this.#token, this.#last));
   }
 
-  /** Null: there was nothing to ask, or too few answered, so it is asked again. */
+  /** Null: there was no question to ask, or too few answered, so it is asked again. */
   async #confirm(): Promise<RenewAnswer | null> {
     if (this.#isOver || (this.all("late").length === 0 && this.#untilLook() > 0)) return null;
     if (this.#again > 0) this.#again--;
-    // Also where a renewal has overtaken the joining: then the late nodes get what is left now.
+    // Even if a renewal has overtaken the join: then the late nodes get the remaining time now.
     return this.confirm(ttlFor(this.#hold.left()), this.#settings.nodeTimeout).catch(() => null);
   }
 
   /**
-   * Does it stand on a bare majority? Every race leaves its winner on one for some ms, and a node
-   * may be late once: so it is told when it has lasted for a while; that it is over is told at
-   * once, and only where the other was told.
+   * Does it have only a bare majority? Every race leaves its winner with one for some ms, and a
+   * node may be late once: so it is reported only after it has lasted a while. Its end is reported
+   * at once, but only if the exposure was.
    */
   #look(): void {
     if (this.#isOver) return;
@@ -219,8 +222,5 @@ export class KeptQuorumHold extends QuorumHold {
   }
 }
 
-/**
- * The TTL that a node must set now so that its key ends with the lease, not before and not after:
- * see `Hold`.
- */
+/** The TTL that a node must set now so that its key ends exactly with the lease: see `Hold`. */
 const ttlFor = (left: number): number => Math.max(1, Math.floor((left + CLOCK_GRAIN) / (1 - CLOCK_DRIFT)));

@@ -10,17 +10,18 @@ import type { Quorum } from "./quorum.ts";
  * The release channels of a quorum: a subscriber connection to each node.
  *
  * A release that frees a majority runs, and is published, at a majority of nodes. So a client that
- * hears all nodes but a minority hears every release at one node at least: then it is ready, and a
- * node that hangs holds nobody up.
+ * is subscribed to all nodes but a minority receives every release from at least one node: then it
+ * is ready, and a node that hangs delays no caller.
  *
- * A release comes once from each node. A try after the first word would often find the lock held at
- * the others, so a waiter is woken when a majority may be free: the nodes that have told, and those
- * that it does not hear. A node may hang in between; so a first word counts after a while however
- * few have followed.
+ * A release comes once from each node. A try after the first message would often find the lock held
+ * at the others, so a waiter is woken when a majority may be free: the nodes that have reported the
+ * release, and those without a subscription. A node may hang in between; so after a while a first
+ * message counts, however few have followed.
  *
- * RACE: one node is not heard, so the first word of three wakes. The release has not reached the
- * other two yet: the try finds the lock held there, and sleeps for the holder's time. So each
- * further word wakes again, until a majority has told; and where none comes, time does.
+ * RACE: with one of three nodes not subscribed, the first message wakes. The release may not have
+ * reached the other two yet: the try finds the lock held there, and would sleep for the holder's
+ * time. So each further message wakes again, until a majority has reported; if none comes, a timer
+ * wakes.
  */
 export class QuorumSubscriptions implements Subscriptions {
   readonly #quorum: Quorum;
@@ -67,13 +68,13 @@ export class QuorumSubscriptions implements Subscriptions {
       () => {},
       ({ errors }: AggregateError) => {
         if (errors.length >= this.#quorum.majority) throw errors.at(-1);
-        // RACE: one that was acknowledged is lost again before the next one is.
+        // RACE: an acknowledged subscription is lost again before the next one is acknowledged.
         throw new Error("the subscriber connections were lost again");
       },
     );
   }
 
-  /** Kinds without grants miss no message that anybody could tell of. */
+  /** Kinds without grants have no message that could be detected as missed. */
   async selfTest(): Promise<void> {}
 
   async recount(): Promise<void> {}
@@ -83,7 +84,7 @@ export class QuorumSubscriptions implements Subscriptions {
     for (const subscriber of this.#subscribers.values()) subscriber.close();
   }
 
-  /** So many nodes that every majority has one of them. */
+  /** How many nodes are needed so that every majority includes one of them. */
   get #enough(): number {
     return this.#quorum.nodes.length - this.#quorum.majority + 1;
   }
@@ -92,7 +93,7 @@ export class QuorumSubscriptions implements Subscriptions {
     return [...this.#subscribers].filter(([node, one]) => one.isReady(channelAt(node, channel))).length;
   }
 
-  /** `words`: of each release, the nodes that it was heard from. */
+  /** `words`: for each release, the nodes that reported it. */
   #told(
     channel: string,
     words: Map<string, Set<QuorumNode>>,
@@ -108,9 +109,9 @@ export class QuorumSubscriptions implements Subscriptions {
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
         words.delete(hold);
-        // RACE: those that are not heard made up a majority at once, when it was released at fewer.
-        // It is by now; but what has come last was not heard, and to another node, which would
-        // tell, the release may never come.
+        // RACE: with the unsubscribed nodes, the count was a majority at once, although fewer had
+        // released it. By now they have. But the last release may have come at a node without a
+        // subscription, or may never reach a subscribed one: so wake again.
         if (from.size < this.#quorum.majority) listener(hold);
       }, WAKE_SPREAD).unref();
       this.#timers.add(timer);

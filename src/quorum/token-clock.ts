@@ -1,24 +1,25 @@
 import { clocks } from "../util/clock.ts";
 /**
  * Which token to propose next: larger than every one that was seen. A client whose clock is behind
- * another's goes by that one from then on, so that its proposals are likely to be the largest at
- * every node. That saves the round trip of `agree`; what is safe does not depend on it:
+ * another's follows that one from then on, so that its proposals are likely to be the largest at
+ * every node. That saves the round trip of `agree`; safety does not depend on it:
  *
  * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with
- * its passes, each of them while the hold owned its key: either in the vote itself, when all votes
- * brought the same token, or by `agree`. A later lease has a majority too, so one node Z is in
- * both. The keys of two holds are at Z one after the other. The later one's was not first: it would
- * have ended before the earlier vote at Z, while its own lease had not begun yet. So Z voted for it
- * after it had stored T, and answered more than T and its passes; and its token is the largest of
- * its votes: where Z's came too late to be counted, and is larger, `agree` is refused there.
+ * its local hand-offs, each of them while the hold owned its key: either in the vote itself, when
+ * all votes brought the same token, or by `agree`. A later lease has a majority too, so one node Z
+ * is in both. Z has the keys of the two holds one after the other. The later one's was not first:
+ * it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
+ * voted for it after it had stored T, and answered more than T and its local hand-offs. Its token
+ * is the largest of its votes: if Z's came too late to be counted, and is larger, Z refuses
+ * `agree`.
  * Nodes that take a lease later (`KeptQuorumHold`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the
  * clients decide.
  */
 export class TokenClock {
-  /** The largest token that was seen or proposed, its passes included. */
+  /** The largest token seen or proposed, with its local hand-offs. */
   #last = 0;
-  /** So many µs a clock is ahead of ours, by which another client makes its tokens. */
+  /** How many µs the clock is ahead of ours by which another client makes its tokens. */
   #ahead = 0;
 
   propose(passes: number): number {
@@ -28,14 +29,15 @@ export class TokenClock {
   }
 
   saw(token: number, passes: number): void {
-    // Too large to be a token, so no clock to follow: nodes refuse what is larger, see acquire.lua.
+    // Too large to be a genuine token, so do not follow it: nodes refuse what is larger, see
+    // acquire.lua.
     if (token <= this.#last || !(token + passes <= TOKEN_MAX)) return;
     this.#last = token + passes;
     this.#ahead = Math.max(this.#ahead, token - micros());
   }
 }
 
-/** The year 2255 as a µs clock; the same number stands in acquire.lua. */
+/** The year 2255 as a µs clock; acquire.lua has the same number. */
 const TOKEN_MAX = 9e15;
 
 const micros = (): number => clocks.wall.now() * 1_000;

@@ -1,12 +1,9 @@
-// What nodes have said, counted: which hold has the lock, and is that certain yet? The numbers
-// decide, so no answer of a minority can give a lock away or take it for held.
+// Counts the nodes' answers: which hold has the lock, and is that certain yet? The numbers decide,
+// so no answer of a minority can give a lock away or report it held.
 import { between } from "../util/random.ts";
 import type { Holding, Vote } from "./node-commands.ts";
 
-/**
- * What has been answered so far. Of so many `nodes` that many are the `majority`, and `pending` may
- * answer yet.
- */
+/** The answers so far: of `nodes` nodes, `majority` decide, and `pending` may still answer. */
 export interface Tally<A> {
   readonly answers: readonly A[];
   readonly pending: number;
@@ -17,7 +14,7 @@ export interface Tally<A> {
 export type Granted = Extract<Vote, { is: "owner" }>;
 
 /**
- * `ttl`: ms after which another try is worthwhile. `contended`: nobody has a majority. `holder`:
+ * `ttl`: ms after which another try is worthwhile. `contended`: no client has a majority. `holder`:
  * all that have a vote.
  */
 export type Outcome =
@@ -25,8 +22,8 @@ export type Outcome =
   | { readonly is: "held"; readonly ttl: number; readonly contended: boolean; readonly holder: string };
 
 /**
- * What the votes decide, as soon as that is certain; undefined: not yet. `retryDelay`: the longest
- * pause in ms after a split vote.
+ * The decision of the votes, as soon as it is certain; undefined: not yet. `retryDelay`: the
+ * longest pause in ms after a split vote.
  */
 export function countVotes(
   { answers, pending, nodes, majority }: Tally<Vote>,
@@ -36,20 +33,20 @@ export function countVotes(
   if (granted.length >= majority) return { is: "owner", granted };
   const held = answers.filter((vote) => vote.is === "held");
   const free = granted.length + pending;
-  // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
+  // "Held" needs answers of a majority; with fewer the lock is not busy but unavailable.
   if (granted.length + held.length < majority || free >= majority) return undefined;
   const holder = [...new Set(held.map((vote) => vote.holder))].sort().join(" ");
   if (majorityHolder(held, majority) !== null)
     return { is: "held", ttl: firstFree(held, free, majority), contended: false, holder };
-  // Another client may hold it by a node that was not heard.
+  // Another client may hold it by a node that did not answer.
   const contended = majorityHolder(held, majority - (nodes - answers.length)) === null;
-  // Each caller comes back after a time of its own, so that one of them comes back alone.
+  // Each caller comes back after its own random time, so that one of them comes alone.
   return { is: "held", ttl: between(0, retryDelay), contended, holder };
 }
 
 /**
- * The holder that a majority has recorded, and for how long a majority will have it; null: none;
- * undefined: not known, as one holder and the nodes that have not answered may be a majority.
+ * The holder that a majority has recorded, and how long a majority will have it; null: none;
+ * undefined: unknown, as one holder and the nodes that have not answered may be a majority.
  */
 export function countHolders({
   answers,
@@ -67,7 +64,7 @@ export function countHolders({
   return majorityHolder(held, majority - (nodes - answers.length)) === null ? null : undefined;
 }
 
-/** The holder that so many nodes have recorded; null: none. */
+/** The holder that `majority` nodes have recorded; null: none. */
 function majorityHolder(held: readonly { readonly holder: string }[], majority: number): string | null {
   const counts = new Map<string, number>();
   for (const { holder } of held) counts.set(holder, (counts.get(holder) ?? 0) + 1);
@@ -76,8 +73,8 @@ function majorityHolder(held: readonly { readonly holder: string }[], majority: 
 }
 
 /**
- * ms after which a majority may be free at the earliest, when nobody releases anything. `free`: so
- * many nodes may be free now. Infinity: some that are needed have no end, or did not answer.
+ * ms after which a majority may be free at the earliest if nothing is released. `free`: how many
+ * nodes may be free now. Infinity: some that are needed have no end, or did not answer.
  */
 function firstFree(held: readonly { readonly ttl: number }[], free: number, majority: number): number {
   const ends = held.map(({ ttl }) => ttl).sort((a, b) => a - b);

@@ -1,24 +1,24 @@
 import type { RedisArgument } from "../api/redis.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 
-/** Is told once how a command ended. */
+/** Receives the outcome of a command, once. */
 export interface Callback<Answer> {
   /** Called while the library reads, in the asynchronous context of the connection, or from a microtask. */
   answered(answer: Answer): void;
   /**
-   * Nobody knows whether the script has run, or will yet. Called from a microtask, never while the
+   * It is unknown whether the script has run or will run. Called from a microtask, never while the
    * command is being sent.
    */
   failed(error: unknown): void;
 }
 
 /**
- * Makes an answer of what the script said. It may throw, before it has changed anything, when it
- * cannot read the reply.
+ * Turns a script's reply into an answer. If it cannot read the reply it throws, before it has
+ * changed anything.
  */
 export type Decode<Answer> = (reply: unknown, call: ScriptCall) => Answer;
 
-/** What was asked, and in which epoch of the connection. */
+/** The call, and the epoch of the connection in which it was made. */
 export interface ScriptCall {
   readonly script: Script;
   readonly keys: ScriptKeys;
@@ -27,8 +27,8 @@ export interface ScriptCall {
 }
 
 /**
- * A reply without Buffers, whose numbers are numbers: with `stringNumbers` ioredis makes strings of
- * them, of nothing else.
+ * A reply without Buffers, and with numbers as numbers. With `stringNumbers` ioredis returns
+ * numbers as strings, and no other type.
  */
 export function plain(reply: unknown): unknown {
   if (typeof reply === "number") return reply;

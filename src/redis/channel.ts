@@ -1,21 +1,21 @@
 export type Listener = (message: string) => void;
 
-/** A channel that somebody listens to, or waits to hear. */
+/** A channel with a listener, or with callers that wait for its subscription. */
 export class Channel {
   readonly listeners = new Set<Listener>();
-  /** SUBSCRIBE is on its way; every message is heard from now on. */
+  /** "asked": SUBSCRIBE was sent. "heard": every message is received from now on. */
   state: "unheard" | "asked" | "heard" = "unheard";
   /**
-   * Messages may be missed that somebody counts on: it was heard before, or a caller has given up
-   * waiting until it is.
+   * A caller may have missed messages that it relies on: the channel was subscribed before, or a
+   * caller has given up waiting for the subscription.
    */
   isMissed = false;
-  /** Some waiters may count on it, and do not ask for it again. */
+  /** Some waiters may rely on it without asking for it again. */
   wasHeard = false;
   #waiting: Promise<void> | null = null;
   #caller: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
-  /** Resolves when it is heard; shared by all that wait at the same time. */
+  /** Resolves when it is subscribed; shared by all callers that wait at the same time. */
   wait(): Promise<void> {
     this.#waiting ??= new Promise((resolve, reject) => {
       this.#caller = { resolve, reject };
@@ -30,7 +30,10 @@ export class Channel {
     this.#over();
   }
 
-  /** Not heard any more. Its callers wait on: it is subscribed again when the connection is back. */
+  /**
+   * No longer subscribed. Its callers keep waiting: it is subscribed again when the connection is
+   * back.
+   */
   forgotten(): void {
     this.isMissed ||= this.state === "heard";
     this.state = "unheard";

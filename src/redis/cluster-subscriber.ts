@@ -11,18 +11,21 @@ import type { Audience, Subscriptions } from "./transport.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;
-  /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
+  /**
+   * The address of the node where it is, or will be, subscribed; null: none yet. `leave`
+   * unsubscribes there.
+   */
   home: string | null;
   leave: () => void;
-  /** Its SUBSCRIBE was refused for good: callers that wait ask for it again, and it is not looked for. */
+  /** Its SUBSCRIBE was refused for good: waiting callers retry it, and no search for it runs. */
   isRefused: boolean;
 }
 
 /**
  * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use.
- * Sharded messages reach only what is subscribed at the node that owns the channel's slot, so a
- * channel follows its slot: after a failover, after a migration, and when the map of slots that
- * the library keeps was out of date.
+ * Sharded messages reach only subscribers at the node that owns the channel's slot. So a channel
+ * follows its slot: after a failover, after a migration, and when the library's slot map was out of
+ * date.
  */
 export class ClusterSubscriber implements Subscriptions {
   readonly #nodeMap: Nodes;
@@ -71,7 +74,7 @@ export class ClusterSubscriber implements Subscriptions {
     try {
       await this.#subscribe(channel);
     } catch (error) {
-      // The slot has moved, or its node is gone: callers that wait find the channel at its new home.
+      // The slot has moved, or its node is gone: waiting callers find the channel at its new node.
       this.#reroute();
       throw error;
     }
@@ -106,10 +109,13 @@ export class ClusterSubscriber implements Subscriptions {
     }
   }
 
-  /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
+  /**
+   * The subscriber of the node that owns the channel's slot by the present map; moves the channel
+   * there.
+   */
   #settle(name: string): Subscriber {
-    // RACE: what began before close() may come to ask for its channel behind it, and nobody would
-    // close that connection.
+    // RACE: a subscription that began before close() may ask for its channel after close(). A
+    // connection opened for it would never be closed.
     if (this.#closed) throw new ClientClosedError(null);
     const channel = this.#channels.get(name);
     const place = this.#nodeMap.placeOf(slotOf(name));
@@ -134,7 +140,7 @@ export class ClusterSubscriber implements Subscriptions {
     return node;
   }
 
-  /** The last channel closes the door: a node that is gone must not be called for ever. */
+  /** The last channel closes the connection: a node that is gone must not be retried forever. */
   #leave(channel: Channel): void {
     channel.leave();
     if (channel.home === null) return;
@@ -144,7 +150,7 @@ export class ClusterSubscriber implements Subscriptions {
     this.#nodes.delete(channel.home);
   }
 
-  /** Looks for the homes of channels that are heard nowhere, again and again while somebody waits. */
+  /** Finds nodes for unsubscribed channels, repeatedly while a caller waits. */
   #reroute(): void {
     if (this.#timer || this.#closed) return;
     const delay = Math.min(REROUTE_MAX, REROUTE_MIN * 2 ** this.#failures++);
@@ -156,8 +162,8 @@ export class ClusterSubscriber implements Subscriptions {
   }
 
   /**
-   * Waits for nobody: a dead node would answer in five seconds, and its slots may have another home
-   * by then. `isFresh`: the map was read after what made us look.
+   * Waits for no node: a dead one would fail after five seconds, and its slots may have moved by
+   * then. `isFresh`: the map was read after the event that triggered this.
    */
   #look(isFresh = false): void {
     if (this.#closed) return;
@@ -167,8 +173,8 @@ export class ClusterSubscriber implements Subscriptions {
     if (isFresh || !this.#audience.isWanted()) this.#failures = 0;
     if (!this.#audience.isWanted()) return;
     if (strays.length === 0) {
-      // RACE: by an old map of slots every channel is where it belongs, also one that was
-      // subscribed once more at a former primary.
+      // RACE: by an outdated slot map every channel is where it belongs, even one that was
+      // subscribed again at a former primary.
       if (!isFresh) this.#nodeMap.refresh((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }
@@ -186,7 +192,7 @@ export class ClusterSubscriber implements Subscriptions {
       await this.#subscribe(channel);
       this.onGap();
     } catch {
-      // It is looked for again.
+      // The search finds it again.
     }
   }
 }

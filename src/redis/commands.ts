@@ -3,18 +3,20 @@ import type { Callback, Decode } from "./call.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { Transport } from "./transport.ts";
 
-/** What lock kinds need of whatever carries their scripts: a connection to Redis, or the memory of a test. */
+/**
+ * What lock kinds need of the carrier of their scripts: a connection to Redis, or a test's memory.
+ */
 export interface Commands extends Transport {
-  /** Does each lock have a server of its own, by its slot? */
+  /** May each lock be on another server, by its slot? */
   readonly isCluster: boolean;
   /**
-   * Keys for `send` and `run`, without the connection's prefix: made once where they are used again
-   * and again.
+   * Keys for `send` and `run`, without the connection's prefix. Callers that use them repeatedly
+   * build them once.
    */
   keysOf(names: readonly string[]): ScriptKeys;
   /**
-   * Runs a script. `told` is told what `decode` makes of the reply, or the error, after `timeout`
-   * ms at the latest, at the most `replyTimeout`; never while it is being sent.
+   * Runs a script. `told` receives the reply decoded by `decode`, or the error, after at most
+   * `timeout` ms (and at most `replyTimeout`); never while the command is being sent.
    */
   send<Answer>(
     script: Script,
@@ -25,8 +27,8 @@ export interface Commands extends Transport {
     timeout?: number,
   ): void;
   /**
-   * As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with
-   * what it throws.
+   * As `send`, for rare commands. Resolves with the decoded answer, or rejects with the error of
+   * `decode`.
    */
   run<T>(
     script: Script,
@@ -35,11 +37,11 @@ export interface Commands extends Transport {
     decode: (answer: unknown) => T,
     timeout?: number,
   ): Promise<T>;
-  /** The server that has this key said that its time was so many µs. */
+  /** The server that has this key reported this time, in µs. */
   tellTime(key: string | ScriptKeys, micros: number): void;
   /**
-   * Until when, in the server's time in ms, a command that is sent now may be executed; 0: no
-   * server has told its time yet.
+   * Until when, in the server's time in ms, a command sent now may be executed; 0: no server has
+   * reported its time yet.
    */
   notAfter(key: string | ScriptKeys, timeout?: number): number;
 }

@@ -1,4 +1,5 @@
-// What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
+// Decodes the answers of the scripts of counted resources; lua/counted/ defines the order of the
+// fields.
 import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
 import { Fields, unexpected } from "./fields.ts";
@@ -6,8 +7,8 @@ import { holding, partyOf, waiting } from "./party.ts";
 import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
 
 /**
- * Of an attempt to take units, or to look again. `more`: there are more grants to be made than one
- * script makes.
+ * Of an attempt to take units, or of a re-check. `more`: there are more grants than one script
+ * makes.
  */
 export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
   | (Extract<Placed, { is: "owner" }> & { readonly units: number })
@@ -16,7 +17,7 @@ export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
   | { readonly is: "gone" }
   | { readonly is: "stale" }
   | { readonly is: "crowded" }
-  /** Null: nobody has said how many permits there are. */
+  /** Null: no client has set the number of permits. */
   | { readonly is: "differs"; readonly permits: number | null }
 );
 
@@ -29,19 +30,19 @@ export interface CountedRelease extends ReleaseAnswer {
 export interface CountedInspection {
   /** When it was seen, by the server's clock: ms since 1970. */
   readonly at: number;
-  /** Null: nobody has said a number. */
+  /** Null: no client has set a number. */
   readonly permits: number | null;
   readonly isSet: boolean;
   readonly used: number;
   readonly holders: readonly {
-    /** Its hold as it stands in Redis, random bits included: not for people. */
+    /** Its hold as Redis has it, random bits included: not for people. */
     readonly hold: string;
     readonly party: HoldingParty;
-    /** May it have nobody inside? */
+    /** May it be idle? */
     readonly kept: boolean;
   }[];
   readonly waiters: readonly WaitingParty[];
-  /** For a `setPermits` that is to count behind all before. */
+  /** For a later `setPermits`, which must outrank all earlier ones. */
   readonly stamp: number;
 }
 
@@ -53,12 +54,12 @@ const MODES: ReadonlyMap<unknown, "read" | "write" | null> = new Map([
 ]);
 
 /**
- * `<hold>[+][ <label>]`: a prefix may have any letter but a space, and a hold ends with none but
- * letters and digits.
+ * `<hold>[+][ <label>]`: a prefix may contain any character but a space, and a hold ends with a
+ * letter or digit.
  */
 const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
 
-/** Of an attempt with a lease of so many ms. */
+/** Of an attempt with a lease of `lease` ms. */
 export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
   const from = new Fields(reply);
   const code = from.next();
@@ -92,8 +93,8 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
 }
 
 /**
- * Of an attempt that took so many units on the common way: the answer is the time, which is the
- * token too.
+ * Of an attempt that took that many units in the common case: the answer is the time, which is also
+ * the token.
  */
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
   const at = Number(reply);
@@ -111,13 +112,13 @@ export function decodeCountedRelease(reply: unknown): CountedRelease {
   if (code === codes.RELEASED) return { is: "released", clock: 0, more: from.flag() };
   if (code !== codes.GONE) throw from.unexpected();
   const first = from.number();
-  // A leave tells no clock.
+  // The reply of a leave has no clock.
   return from.isOver
     ? { is: "gone", clock: 0, more: first === 1 }
     : { is: "gone", clock: first, more: from.flag() };
 }
 
-/** Of a yield: where the new hold stands, or what became of the old one, when nothing was queued. */
+/** Of a yield: the place of the new hold; or, when nothing was queued, what became of the old one. */
 export function decodeCountedYield(reply: unknown, lease: number): CountedAnswer | CountedRelease {
   const code = new Fields(reply).next();
   const isOld = code === codes.RELEASED || code === codes.GONE;
@@ -130,7 +131,7 @@ export function decodeCountedForced(reply: unknown): { readonly count: number; r
   return { count: from.number(), more: from.flag() };
 }
 
-/** Of `setPermits`. `isDone`: false = a later number stands. */
+/** Of `setPermits`. `isDone`: false = a later number is in force. */
 export function decodeSetPermits(reply: unknown): {
   readonly isDone: boolean;
   readonly old: number | null;
@@ -171,16 +172,16 @@ function readHolder(row: Fields, now: number, at: number): CountedInspection["ho
   const mode = row.one(MODES);
   const units = row.number();
   const token = row.number();
-  // Permits fence nothing: others hold some at the same time.
+  // Permits have no fencing tokens: other callers hold permits at the same time.
   const has = { remaining: row.number(), token: mode && token, units: unitsOf(units, mode), mode };
   return { hold, party: holding(partyOf(hold + label, token, now), at, has), kept: mark === "+" };
 }
 
 function readWaiter(row: Fields, now: number, at: number): WaitingParty {
   const [text, mode, units] = [row.text(), row.one(MODES), row.number()];
-  row.next(); // up to so many units
+  row.next(); // the most units that it takes
   return waiting(partyOf(text, row.number(), now), at, unitsOf(units, mode), mode);
 }
 
-/** A writer has all the units that there are, which says nothing to people. */
+/** A writer has all units, a number that means nothing to people. */
 const unitsOf = (units: number, mode: "read" | "write" | null): number => (mode ? 1 : units);

@@ -3,13 +3,16 @@ import { codes } from "./codes.generated.ts";
 import { Fields } from "./fields.ts";
 import { leaderOf } from "./party.ts";
 import { type RenewAnswer, readRenewal } from "./replies.ts";
-// What the scripts of elections answer, decoded: lua/election/ says what stands where.
+// Decodes the answers of the scripts of elections; lua/election/ defines the order of the fields.
 
-/** What an observer is told. `ttl`: ms that the term lasts unless it is renewed; Infinity: no end is set. */
+/**
+ * What an observer receives. `ttl`: ms that the term lasts unless it is renewed; Infinity: it has
+ * no end.
+ */
 export interface Observed {
-  /** Null: nobody leads, or the one that leads now has not proclaimed itself yet. */
+  /** Null: there is no leader, or it has not proclaimed itself yet. */
   readonly leader: Leader | null;
-  /** Does somebody lead? */
+  /** Is there a leader? */
   readonly isLed: boolean;
   readonly ttl: number;
 }
@@ -24,7 +27,7 @@ export function decodeObserved(reply: unknown): Observed {
   return { leader: { ...leader, value: text.slice(space + 1), token }, isLed: true, ttl };
 }
 
-/** Of a proclamation: it or a later one of this term stands, or the term is over. */
+/** Of a proclamation: it or a later one of this term is in force, or the term is over. */
 export const decodeProclaimed = (code: unknown): "stands" | "gone" | "taken" =>
   new Fields(code).one(PROCLAIMED);
 
@@ -35,7 +38,7 @@ const PROCLAIMED: ReadonlyMap<unknown, "stands" | "gone" | "taken"> = new Map([
   [codes.TAKEN, "taken"],
 ]);
 
-/** Of the renewal of a term. `number`: of the proclamation that stands; 0: there is none any more. */
+/** Of the renewal of a term. `number`: of the proclamation in force; 0: there is none any more. */
 export function decodeTermRenewal(reply: unknown): { readonly answer: RenewAnswer; readonly number: number } {
   const from = new Fields(reply);
   return { answer: readRenewal(from), number: from.number() };

@@ -1,4 +1,4 @@
-/** What no script of this package answers. */
+/** A reply that no script of this package sends. */
 export const unexpected = (answer: unknown): TypeError =>
   new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(answer)}`);
 
@@ -8,10 +8,14 @@ export function listOf(reply: unknown): unknown[] {
   throw unexpected(reply);
 }
 
+/** A field of INFO's text; null: the text has none of that name. */
+export const infoField = (info: string, name: string): string | null =>
+  new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? null;
+
 /**
- * Reads the fields of a reply in their order, so that a decoder says only which field comes next. A
- * reply that is no list is its only field. A field that is missing, or of another type, is the error
- * of an unexpected answer.
+ * Reads the fields of a reply in order, so that a decoder only names the next field. A reply that
+ * is no list counts as one field. A missing field, or one of another type, throws the error of an
+ * unexpected answer.
  */
 export class Fields {
   readonly #reply: unknown;
@@ -27,12 +31,12 @@ export class Fields {
     return this.#at >= this.#fields.length;
   }
 
-  /** As it is; undefined: no field is left. */
+  /** The raw value; undefined: no field is left. */
   next(): unknown {
     return this.#fields[this.#at++];
   }
 
-  /** Scripts write large numbers as text. `missing`: what counts where no field is left. */
+  /** Scripts write large numbers as text. `missing`: the result if no field is left. */
   number(missing?: number): number {
     const field = this.#fields[this.#at++];
     if (typeof field === "number") return field;
@@ -58,7 +62,7 @@ export class Fields {
     return ms === -1 ? Number.POSITIVE_INFINITY : ms;
   }
 
-  /** A code or a word, as what it means. */
+  /** A code or a word, and what it means. */
   one<T>(meanings: ReadonlyMap<unknown, T>): T {
     const meaning = meanings.get(this.next());
     if (meaning === undefined) throw this.unexpected();
@@ -72,7 +76,7 @@ export class Fields {
     return new Fields(list);
   }
 
-  /** What `read` makes of the fields that are left, as often as some are. */
+  /** Calls `read` for the remaining fields until none is left. */
   each<T>(read: (fields: this) => T): T[] {
     const all: T[] = [];
     while (!this.isOver) all.push(read(this));
@@ -85,9 +89,9 @@ export class Fields {
 }
 
 /**
- * Reads the words of a message in their order, as `Fields` reads a reply. Anybody may send messages,
- * so it throws nothing: after a word that is missing or of another form `isWhole` is false, and what
- * was read means nothing. `rest` reads the last word, which may have spaces.
+ * Reads the words of a message in order, as `Fields` reads a reply. Anyone may send messages, so it
+ * throws nothing: after a missing or malformed word `isWhole` is false, and the values read mean
+ * nothing. `rest` reads the last word, which may contain spaces.
  */
 export class Words {
   isWhole = true;
@@ -109,13 +113,13 @@ export class Words {
     return "";
   }
 
-  /** A whole number from 1 to 2^53-1, in digits: no script writes another one. */
+  /** A whole number from 1 to 2^53-1, in digits: scripts write no other numbers. */
   count(): number {
     const text = this.#text;
     let number = 0;
     for (let at = this.#at; ; at++) {
       const digit = text.charCodeAt(at) - ZERO;
-      // After the end of the text it is NaN.
+      // charCodeAt gives NaN past the end of the text.
       if (!(digit >= 0 && digit <= 9)) {
         if (digit !== SPACE - ZERO || !(number > 0 && number <= Number.MAX_SAFE_INTEGER))
           this.isWhole = false;

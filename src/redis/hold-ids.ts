@@ -4,18 +4,18 @@ import { drawBits } from "../util/random.ts";
 
 /** A hold's id in its parts. */
 export interface HoldId {
-  /** The name of the holder's host: in Kubernetes that of its pod, where every `pid` is 1. */
+  /** The name of the holder's host: in Kubernetes the pod's name. There every `pid` is 1. */
   readonly host: string;
   readonly pid: number;
   /** The `id` of the holder's lock client. */
   readonly client: string;
-  /** The number of the hold, of its client. */
+  /** The hold's number among those of its client. */
   readonly number: number;
 }
 
 /**
- * Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can
- * cut an id by place.
+ * Digits of the number and of the 64 random bits, in base 36: a fixed width, so that scripts and
+ * people can cut an id by position.
  */
 const NUMBER = 8;
 const HIGH = 7;
@@ -24,28 +24,31 @@ const LOW = 6;
 /** The codes of the digits in base 36. */
 const DIGITS = Array.from({ length: 36 }, (_, digit) => digit.toString(36).charCodeAt(0));
 
-/** Holds whose times are remembered together, the fewest holds that are remembered, and the most (2 MiB). */
+/**
+ * How many holds share one remembered time, the fewest holds that are remembered, and the most (2
+ * MiB).
+ */
 const BLOCK = 256;
 const FEWEST = 4 * BLOCK;
 const MOST = 1_024 * BLOCK;
 
 /**
- * The ids of a client's holds: `<channel>:<number><random>`, or where the lock is not granted by
- * message `<client id>:…`.
- * The number counts the holds; the 64 random bits make an id a secret between this client and
- * Redis, so a message that names one was written by a client that may read the keys, or that heard
- * an earlier message about it.
+ * The ids of a client's holds: `<channel>:<number><random>`, or `<client id>:…` for locks that are
+ * not granted by message. The number counts the holds. The 64 random bits make an id a secret
+ * between this client and Redis: a message that names a hold was written by a client that may read
+ * the keys, or that received an earlier message about it.
  *
- * The bits are drawn for a block of holds at once, because a draw costs 2 µs whether it is for one
- * hold or for 256. RACE: a process that is started twice from one snapshot of its heap goes on with
- * the same client id and the same number, twice.
- * Bits that were drawn ahead would be in that snapshot too, and a hold of one copy would be
- * "already mine" to the other one (R1). So a client that is made while a snapshot is built draws
- * for each hold when it makes it, for good.
+ * The bits are drawn for a block of holds at once, because one draw costs 2 µs, for one hold or for
+ * 256.
  *
- * The bits of the latest holds are kept in a ring, at the place of their number, because a grant
- * may come for a hold long after it was given up. A block is forgotten when its place is drawn
- * anew: the ring doubles while holds of that block would be younger than `keep` ms.
+ * RACE: two processes that are started from one heap snapshot continue with the same client id and
+ * the same number. Bits drawn ahead would be in that snapshot too, and one copy would take the
+ * other copy's hold for its own (R1). So a client created while a snapshot is built always draws
+ * per hold, when the hold is made.
+ *
+ * The bits of the latest holds are kept in a ring, indexed by hold number, because a grant may
+ * arrive long after its hold was given up. A block is forgotten when its place is drawn anew: the
+ * ring doubles if holds of that block are younger than `keep` ms.
  */
 export class HoldIds {
   readonly #keep: number;
@@ -54,12 +57,12 @@ export class HoldIds {
   /** When the first hold of each block was made. */
   #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
   #made = 0;
-  /** Of the channel or client of the latest hold, which mostly has the next one too. */
+  /** The channel or client of the latest hold; the next hold usually has the same. */
   #of = "";
   #before = "";
   /**
-   * The codes of the characters of an id: made at once it is one piece of text, which costs half of
-   * what joined pieces do.
+   * The character codes of an id: one String.fromCharCode call makes one flat string, for half the
+   * cost of joining pieces.
    */
   readonly #codes = Array.from({ length: NUMBER + HIGH + LOW }, () => 0);
 
@@ -81,7 +84,7 @@ export class HoldIds {
     return this.#before + this.#idOf(number);
   }
 
-  /** Was this id made here, and not so long ago that it is forgotten? */
+  /** Was this id made here, and recently enough to be remembered? */
   has(id: string): boolean {
     const rest = id.slice(-NUMBER - HIGH - LOW);
     const number = Number.parseInt(rest.slice(0, NUMBER), 36);
@@ -110,13 +113,12 @@ export class HoldIds {
     const now = clocks.mono.now();
     const block = number / BLOCK;
     const blocks = this.#times.length;
-    // The last hold of the block that would be forgotten was made before the first one of the block
-    // behind it.
+    // The last hold of the block to be forgotten was made before the first hold of the next block.
     const oldest = this.#times[(block + 1) % blocks] ?? now;
     if (oldest > now - this.#keep && blocks * BLOCK < MOST) {
-      // A number stands at its remainder by the size, so by twice the size it stands at the same
-      // place of either half. What the other half has there is nobody's: it has no time, or the
-      // next block would double the ring again.
+      // A hold's place is its number modulo the size, so after doubling it is the same place in one
+      // of the two halves. The blocks of the other half belong to no hold. They get no time,
+      // otherwise the next block would double the ring again.
       const bits = new Uint32Array(2 * this.#bits.length);
       bits.set(this.#bits, 0);
       bits.set(this.#bits, this.#bits.length);
@@ -131,16 +133,16 @@ export class HoldIds {
 }
 
 /**
- * A client's id, or that which Redisson's owners begin with; then the number, then the random bits.
- * It fits at one place only, and no part of it can be told from the next one in two ways: other
- * libraries' texts come here, of any length.
+ * A client's id, or the beginning of a Redisson owner; then the number, then the random bits. The
+ * pattern is unambiguous, so it never backtracks for long: texts of other libraries, of any length,
+ * are matched here too.
  */
 const OWN_ID =
   /^(?:[!-~]*?holdfast:client:)?((?:[\w.%-]+\/)?[\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::\{\w+\})?:([0-9a-z]{8})[0-9a-z]{13}$/;
 
 /**
- * A hold's id as people see it: `<client id>:<number>`. The random bits are nobody's business, and
- * the channel says no more than the client's id does. Any other text stays as it is.
+ * A hold's id for people: `<client id>:<number>`. The random bits stay secret, and the channel says
+ * no more than the client's id. Any other text is returned unchanged.
  */
 export function withoutBits(id: string): string {
   return id.replace(
@@ -149,7 +151,10 @@ export function withoutBits(id: string): string {
   );
 }
 
-/** The parts of what `withoutBits` shows; null: another library's, such as Redisson's `<uuid>:<number>`. */
+/**
+ * The parts of the result of `withoutBits`; null: another library's id, such as Redisson's
+ * `<uuid>:<number>`.
+ */
 export function partsOf(holder: string): HoldId | null {
   const [, client, host, pid, number] =
     /^((?:[\w.%-]*\/)?([\w.-]*):(\d+):[0-9a-f]{16}):(\d+)$/.exec(holder) ?? [];

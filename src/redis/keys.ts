@@ -1,10 +1,10 @@
-// Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts
-// before keys, and only before keys: channels are data and carry it themselves, or PUBLISH would
-// reach nobody.
+// Every key and channel name is built here; scripts build none. `keyPrefix` is ioredis's prefix for
+// keys, and only for keys. Channels are data and contain it themselves, otherwise PUBLISH would
+// reach no client.
 import { hashed, SlotKeys, slotOf } from "../util/slots.ts";
 
 /**
- * The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name
+ * The keys of one lock. The hash tag is the whole name, so they share a slot whatever the name
  * contains.
  */
 export interface LockKeys {
@@ -25,10 +25,10 @@ export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
   readonly free: string;
 }
 
-/** What is handed on by message; each has keys of its own. */
+/** The protocols that hand off by message; each has its own keys. */
 export type GrantProtocol = "handoff" | "rw" | "semaphore" | "election";
 
-/** Braces would end the hash tag early; percent signs must stay decodable. */
+/** Braces would end the hash tag early; percent signs must be decodable. */
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
 
@@ -39,8 +39,8 @@ const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIC
 const PLAIN = /^[!-~]*$/;
 
 /**
- * A prefix as it stands in channels: everything but printable ASCII is encoded. Then its braces
- * too, because the tag that Redis would find between them is another one than the keys have.
+ * A prefix as channels contain it: every character but printable ASCII is encoded. Then its braces
+ * are encoded too, because Redis would find another hash tag between them than in the keys.
  */
 function plain(prefix: string): string {
   if (PLAIN.test(prefix)) return prefix;
@@ -51,7 +51,7 @@ function plain(prefix: string): string {
     .join("");
 }
 
-/** What a key belongs to: its lock, and whether it is the queue of that. */
+/** The lock that a key belongs to, and whether the key is its queue. */
 export interface FoundKey {
   readonly family: GrantProtocol;
   readonly name: string;
@@ -60,7 +60,10 @@ export interface FoundKey {
 
 const QUEUE = ":queue";
 
-/** A pattern of Redis for keys that begin with one text and have others, in order, behind it. */
+/**
+ * A Redis pattern for keys that begin with the first text and contain the others after it, in
+ * order.
+ */
 const globOf = (...texts: readonly string[]): string =>
   texts.map((text) => text.replace(/[\\*?[\]]/g, "\\$&")).join("*");
 
@@ -71,9 +74,9 @@ const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().pa
 /** The names of a client's keys and channels. */
 export class Keys {
   readonly prefix: string;
-  /** Where callers that wait for long note what their scopes hold. */
+  /** Where callers that wait long record the locks of their scopes. */
   readonly waits = "holdfast:waits";
-  /** As it stands in channels, and so in the ids of holds. */
+  /** As channels, and so the ids of holds, contain it. */
   readonly #plainPrefix: string;
   readonly #isCluster: boolean;
   readonly #clocks: SlotKeys;
@@ -91,7 +94,7 @@ export class Keys {
   }
 
   /**
-   * The keys of `lock` and `fairLock`. A lock that is used is used again: those of the last one are
+   * The keys of `lock` and `fairLock`. Locks are often reused, so the keys of the last one are
    * remembered.
    */
   of(name: string): LockKeys {
@@ -112,8 +115,8 @@ export class Keys {
   }
 
   /**
-   * The keys of an election: those of a lock that is handed off, and that of the leader. And its
-   * news channel, in their slot.
+   * The keys of an election: those of a lock that is handed off, the leader's, and its news
+   * channel, in the same slot.
    */
   ofElection(name: string): LockKeys & { readonly leader: string; readonly news: string } {
     const lock = `holdfast:election:{${encode(name)}}`;
@@ -121,7 +124,7 @@ export class Keys {
     return { lock, queue, clients, clock: this.clock(lock), leader, news: `${this.prefix}${lock}:news` };
   }
 
-  /** The turn of what runs once per interval. */
+  /** The turn of a job that runs once per interval. */
   ofOnce(name: string): string {
     return `holdfast:once:{${encode(name)}}`;
   }
@@ -141,14 +144,14 @@ export class Keys {
     return this.#clocks.of(slotOf(this.prefix + key)).slice(this.prefix.length);
   }
 
-  /** The hash slot of a key of the caller's, for which ioredis puts the prefix before it. */
+  /** The hash slot of one of the caller's own keys; ioredis adds the prefix. */
   slot(key: string): number {
     return slotOf(this.prefix + key);
   }
 
   /**
-   * Where the highest token that a resource has seen is kept: in the slot of the key of that name,
-   * whatever braces it has.
+   * Where the highest token of a resource is stored: in the slot of the key of that name, whatever
+   * braces it has.
    */
   fence(resource: string): string {
     if (!this.#isCluster) return `holdfast:fence:${resource}`;
@@ -166,8 +169,8 @@ export class Keys {
   }
 
   /**
-   * What a lock is that is handed on by message, by its full key as a message has it, prefix
-   * included. Null: it is none.
+   * The kind and name of a lock that is handed off by message, from its full key in a message,
+   * prefix included. Null: it is none.
    */
   granted(key: string): { readonly protocol: GrantProtocol; readonly name: string } | null {
     const [found, family] = GRANTED.exec(key.slice(this.prefix.length)) ?? [];
@@ -176,7 +179,9 @@ export class Keys {
     return { protocol: (family as GrantProtocol | undefined) ?? "handoff", name };
   }
 
-  /** What a full key that SCAN has named belongs to. Null: to nothing that is held or waited for. */
+  /**
+   * The lock that a full key from SCAN belongs to. Null: the key is neither held nor waited for.
+   */
   found(key: string): FoundKey | null {
     const isQueue = key.endsWith(`}${QUEUE}`);
     const granted = this.granted(isQueue ? key.slice(0, -QUEUE.length) : key);
@@ -184,8 +189,8 @@ export class Keys {
   }
 
   /**
-   * A pattern for the full keys of these families in whose names these texts come in order; it fits
-   * others too.
+   * A pattern for the full keys of these families whose names contain these texts in order; it also
+   * matches others.
    */
   scanned(families: readonly GrantProtocol[], texts: readonly string[]): string {
     const [only = "handoff"] = families;
@@ -195,7 +200,7 @@ export class Keys {
     return `${globOf(...begin)}${globOf(...texts.map(encode))}}*`;
   }
 
-  /** The same for keys that are the bare names. */
+  /** The same for keys that are bare names. */
   scannedBare([first = "", ...more]: readonly string[]): string {
     return globOf(this.prefix + first, ...more);
   }
@@ -205,12 +210,12 @@ export class Keys {
     return key.slice(this.prefix.length);
   }
 
-  /** Such as those where clients are told of grants. */
+  /** A channel of the form on which clients receive grants. */
   get anyChannel(): string {
     return `${this.#plainPrefix}holdfast:client:any`;
   }
 
-  /** Where a client is told of grants: one channel, or one for each slot in use. */
+  /** Where a client receives grants: one channel, or one for each slot in use. */
   channels(clientId: string): (name: string) => string {
     const channel = `${this.#plainPrefix}holdfast:client:${clientId}`;
     if (!PLAIN.test(channel)) throw new TypeError(`unusable client id ${JSON.stringify(clientId)}`);
@@ -219,24 +224,24 @@ export class Keys {
     return (name) => channels.of(slotOf(this.prefix + this.of(name).lock));
   }
 
-  /** The channel of whatever client has this id, for a lock. */
+  /** The channel of the client with this id, for a lock. */
   channelOf(clientId: string, name: string): string {
     const channel = `${this.#plainPrefix}holdfast:client:${clientId}`;
     if (!this.#isCluster) return channel;
-    // An id has no braces, so that the slot does not depend on it.
+    // An id has no braces, so the slot does not depend on it.
     return channel + this.#tags.of(slotOf(this.prefix + this.of(name).lock)).slice(this.anyChannel.length);
   }
 
   /**
-   * Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it
+   * Redisson's rule for braces puts the keys of some names, such as `a}b`, into different slots: it
    * cannot unlock them.
    */
   fitsRedisson(name: string): boolean {
     if (!this.#isCluster) return true;
     const { prefix } = this;
     const helpers = [this.redissonLatch(name, "any"), this.redissonToken(name)].map((key) => prefix + key);
-    // The same text, not only the same slot: that a key without a tag lands in it is chance, and
-    // the next latch does not.
+    // Compares the text, not only the slot: a key without a tag lands in that slot by chance, and
+    // the next latch would not.
     return [this.redissonChannel(name), ...helpers].every((key) => hashed(key) === hashed(prefix + name));
   }
 
@@ -246,16 +251,16 @@ export class Keys {
   }
 
   /**
-   * Redisson's unlock latch of one request, which nobody else reads. The prefix in its tag takes it
-   * to the lock's slot.
+   * Redisson's unlock latch of one request, which no other client reads. The prefix in its tag puts
+   * it into the lock's slot.
    */
   redissonLatch(name: string, requestId: string): string {
     return `${redissonHelper("redisson_unlock_latch", this.prefix + name)}:${requestId}`;
   }
 
   /**
-   * Redisson's token counter of a fenced lock. Java would not find it behind a prefix, which
-   * ioredis puts before all of it.
+   * Redisson's token counter of a fenced lock. Java would not find it with a prefix, which ioredis
+   * puts before the whole key.
    */
   redissonToken(name: string): string {
     return redissonHelper("redisson_lock_token", this.prefix + name);
@@ -267,7 +272,7 @@ const redissonHelper = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`;
 
 /**
- * Do all keys of a lock share a slot behind this prefix? Not behind `a{}b`: an empty tag makes the
+ * Do all keys of a lock share a slot with this prefix? Not with `a{}b`: an empty tag makes the
  * whole key count.
  */
 export function hasOneSlotPerLock(keyPrefix: string): boolean {

@@ -1,4 +1,4 @@
-// What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes
+// Messages on a client's own channel. Words are separated by single spaces; a lock's key comes
 // last, because names may contain spaces.
 
 import { decodeLabel } from "../api/label.ts";
@@ -13,7 +13,7 @@ export type Message =
       /** The server's time in µs when the TTL was set, and the TTL in ms. */
       readonly at: number;
       readonly ttl: number;
-      /** Does somebody else wait? */
+      /** Does another caller wait? */
       readonly waits: boolean;
       /** Of a counted resource: how many. */
       readonly units?: number;
@@ -25,19 +25,19 @@ export type Message =
       readonly is: "revoked";
       readonly hold: string;
       readonly key: string;
-      /** The label that `forceUnlock` was given; null: none. */
+      /** The label given to `forceUnlock`; null: none. */
       readonly by: string | null;
     }
-  /** Somebody wants the lock of this hold. */
+  /** Another client wants the lock of this hold. */
   | {
       readonly is: "recall";
       readonly hold: string;
       /**
-       * Of a caller that does not wait, and to which "busy" is answered where somebody is inside;
+       * Set by a caller that does not wait, and that gets the answer "busy" if the lock is in use;
        * null: a waiter.
        */
       readonly nonce: string | null;
-      /** It wants to know only whether somebody is inside. */
+      /** It only asks whether the lock is in use. */
       readonly isQuestion: boolean;
       readonly key: string;
     }
@@ -52,7 +52,7 @@ export function decodeMessage(text: string): Message | null {
   return words.isWhole ? message : null;
 }
 
-/** Reads words in their order. Whether a grant is one that was asked for, its hold decides. */
+/** Reads words in order. The grant's hold decides whether it was asked for. */
 function readMessage(is: string, words: Words): Message | null {
   switch (is) {
     case "grant":
@@ -79,7 +79,7 @@ function readMessage(is: string, words: Words): Message | null {
       };
     case "revoked": {
       const [hold, rest] = [words.word(), words.rest()];
-      // A lock's key ends with the only closing brace behind the prefix; a label has none.
+      // A lock's key ends with the only closing brace after the prefix; a label has none.
       const end = rest.lastIndexOf("}") + 1;
       return { is, hold, key: rest.slice(0, end), by: decodeLabel(rest.slice(end + 1)) };
     }
@@ -96,13 +96,15 @@ function readMessage(is: string, words: Words): Message | null {
   return null;
 }
 
-/** A client's id, and what is drawn for one question: it is no secret, and nothing is granted by it. */
+/** A client's id, and a number drawn for one question. It is no secret, and grants nothing. */
 const NONCE = /^([\w.%-]*\/?[\w.-]*:\d+:[0-9a-f]{16})\.[0-9a-f]{16}$/;
 
-/** The client that has asked; null: this is no nonce, and nobody is answered. */
+/** The client that asked; null: this is no nonce, and gets no answer. */
 export const askerOf = (nonce: string): string | null => NONCE.exec(nonce)?.[1] ?? null;
 
-/** What a client says to itself to learn whether it is heard. `nonce`: of this one probe. */
+/**
+ * What a client sends to itself to learn whether it receives messages. `nonce`: of this one probe.
+ */
 export function probeMessage(nonce: string): string {
   return `probe ${nonce}`;
 }
@@ -112,7 +114,7 @@ export function probeMessage(nonce: string): string {
  * refused.
  */
 export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
-  // In Cluster a key leads the script to the channel's node.
+  // In Cluster the key routes the script to the channel's node.
   const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
   return commands.run(connectionLua.probe, keys, [channel, message], Number);
 }

@@ -5,9 +5,9 @@ import { TIME_TOKEN_MIN } from "../defaults.ts";
 import { partsOf, withoutBits } from "./hold-ids.ts";
 
 /**
- * `text`: a hold as it stands in Redis, with the label of its call behind a space. `micros`: its
- * token or ticket, which are the server's time in µs, or a little more where many were given at
- * once; null: it has none that is a time. `now`: the server's time in µs.
+ * `text`: a hold as stored in Redis, with its call's label after a space. `micros`: its token or
+ * ticket. These are the server's time in µs, or slightly more if many were given at once; null: it
+ * has none that is a time. `now`: the server's time in µs.
  */
 export function partyOf(text: string, micros: number | null, now = Number.POSITIVE_INFINITY): Party {
   const end = text.indexOf(" ");
@@ -19,21 +19,30 @@ export function partyOf(text: string, micros: number | null, now = Number.POSITI
   return { id, label: labelOf(end < 0 ? "" : text.slice(end + 1), client), host, pid, since };
 }
 
-/** A leader by what it has told: the id of its client, the label of its call as one word, and its token. */
+/** From a client's id alone: its label, and where it runs. */
+export function partyOfClient(client: string): Pick<Party, "label" | "host" | "pid"> {
+  const { host = null, pid = null } = partsOf(`${client}:0`) ?? {};
+  return { label: labelOf("", client), host, pid };
+}
+
+/**
+ * A leader from its proclamation: the id of its client, the label of its call as one word, and its
+ * token.
+ */
 export function leaderOf(client: string, label: string, token: number): Party {
   const { host = null, pid = null } = partsOf(`${client}:0`) ?? {};
   return { id: client, label: labelOf(label, client), host, pid, since: sinceOf(token) };
 }
 
-/** The id of the lock client of a party; of another library's its own id. */
+/** The id of the party's lock client; for another library its own id. */
 export const clientOf = ({ id }: Pick<Party, "id">): string => partsOf(id)?.client ?? id;
 
-/** What a holder has beside its name. */
+/** The fields of a holder besides its name. */
 type Held = Pick<HoldingParty, "remaining" | "token"> & Partial<Pick<HoldingParty, "units" | "mode">>;
 
-// Field by field: a spread costs 5 µs, more than all else that is done for a lock of a list.
+// Field by field: a spread costs 5 µs, more than everything else per lock of a list.
 
-/** `at`: when Redis was asked, by its clock; null: it did not say. */
+/** `at`: when Redis was asked, by its clock; null: unknown. */
 export function holding(
   { id, label, host, pid, since }: Party,
   at: number | null,
@@ -55,13 +64,13 @@ export function waiting(
 const sinceOf = (micros: number, now = Number.POSITIVE_INFINITY): number | null =>
   micros >= TIME_TOKEN_MIN ? Math.floor(Math.min(micros, now) / 1_000) : null;
 
-/** ms. The server's clock may have gone back. */
+/** In ms. The server's clock may have gone back. */
 const passed = (at: number | null, since: number | null): number | null =>
   since === null || at === null ? null : Math.max(0, Math.floor(at) - since);
 
 /**
- * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A
- * lock has one place for all callers of a client, and a fair one has a place for each.
+ * How many processes wait. Precisely, how many lock clients: usually one per process. A lock has
+ * one place for all callers of a client, and a fair lock one for each caller.
  */
 export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
   new Set(waiters?.map(clientOf)).size;

@@ -20,9 +20,9 @@ interface Job {
 }
 
 /**
- * Waits until so many replicas have a hold: a write to it, then WAIT on the same connection. That
- * connection is one of its own, because WAIT keeps it busy; in Cluster there is one for each
- * primary in use.
+ * Waits until that many replicas have a hold: writes to it, then sends WAIT on the same connection.
+ * The connection is used for nothing else, because WAIT keeps it busy; in Cluster there is one for
+ * each primary in use.
  */
 export class Replication {
   readonly #link: Link;
@@ -83,18 +83,18 @@ export class Replication {
   }
 }
 
-/** What the script says is true when it is read; WAIT may take longer than a grant lasts. */
+/** The script's result is true when it is read; WAIT may take longer than a grant lasts. */
 const decodeConfirmed = (reply: unknown): RenewAnswer => ({
   ...decodeRenewal(reply),
   read: { mono: clocks.mono.now(), wall: clocks.wall.now() },
 });
 
-/** How long the answer to a WAIT may take beyond the time that it waits, in ms. */
+/** How long the answer to a WAIT may take in addition to its timeout, in ms. */
 const WAIT_REPLY = 1_000;
 
 /**
- * One connection for WAIT. What comes while it waits is written together afterwards: one WAIT
- * proves all of it.
+ * One connection for WAIT. Requests that come while it waits are written together afterwards: one
+ * WAIT covers them all.
  */
 class Confirmer {
   readonly #link: Link;
@@ -106,7 +106,7 @@ class Confirmer {
   #busy = false;
   #isClosed = false;
 
-  /** `handOn`: takes what came while a batch was under way in which this connection failed. */
+  /** `handOn`: takes the requests that came during a batch in which this connection failed. */
   constructor(link: Link, wanted: number, timeout: number, replyTimeout: number, handOn: (job: Job) => void) {
     this.#link = link;
     this.#handOn = handOn;
@@ -134,8 +134,8 @@ class Confirmer {
     this.#busy = true;
     while (this.#jobs.length > 0 && !this.ended) await this.#batch(this.#jobs.splice(0));
     this.#busy = false;
-    // RACE: on a connection that is being closed they would be flushed, and refuse callers that did
-    // nothing wrong.
+    // RACE: on a closing connection they would be flushed, and callers would be refused without any
+    // fault of theirs.
     for (const job of this.#jobs.splice(0)) this.#handOn(job);
   }
 
@@ -149,21 +149,22 @@ class Confirmer {
     const isRenewed = (answer: (typeof answers)[number]): boolean =>
       answer.status === "fulfilled" && answer.value.is === "renewed";
     const outcome = answers.some(isRenewed) ? await this.#acknowledged(epoch) : { count: 0 };
-    // A server that does not answer, or does not know a hold, may be the wrong one: another
-    // connection next time.
+    // A server that does not answer, or does not know a hold, may be the wrong one: the next
+    // attempt uses another connection.
     if ("error" in outcome || !answers.every(isRenewed)) this.close();
     for (const [i, { name, resolve, reject }] of jobs.entries()) {
       const answer = answers[i];
       if (answer?.status !== "fulfilled") reject(answer?.reason);
       else if (answer.value.is !== "renewed") resolve(answer.value);
       else if ("error" in outcome) reject(outcome.error);
-      else if (outcome.count < this.#wanted) {
+      // An answer that is not a number proves nothing.
+      else if (!(outcome.count >= this.#wanted)) {
         reject(new NotReplicatedError(name, this.#wanted, outcome.count));
       } else resolve(answer.value);
     }
   }
 
-  /** How many replicas have all that this connection wrote since then. */
+  /** How many replicas have every write of this connection since then. */
   async #acknowledged(epoch: number): Promise<{ readonly count: number } | { readonly error: unknown }> {
     try {
       const count = await pTimeout(this.#link.command(["WAIT", this.#wanted, this.#timeout]), {
@@ -171,7 +172,7 @@ class Confirmer {
         message: `Redis did not say within ${duration(this.#timeout + WAIT_REPLY)} how many replicas have the lock`,
         customTimers,
       });
-      // A WAIT on another connection than the writes counts replicas that have nothing.
+      // A WAIT on another connection than the writes would count replicas that lack them.
       if (this.#commands.epoch !== epoch) throw new Error("the connection to Redis was lost");
       return { count: Number(count) };
     } catch (error) {

@@ -4,16 +4,16 @@ import type { HoldingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
 import { Fields } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
-// What scripts answer, decoded. One vocabulary for every lock kind.
+// Decodes scripts' answers. One vocabulary for all lock kinds.
 
-/** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
+/** Of an attempt to take a lock, or of a re-check. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
   | Placed
   | { readonly is: "gone"; readonly at: number }
   | { readonly is: "stale"; readonly at: number }
-  /** Of a try that belongs to a multi-lock: the lock before it is not ours. */
+  /** Of a try within a multi-lock: this client does not hold the lock before it. */
   | { readonly is: "blocked"; readonly at: number }
-  /** Its caller cannot have it, however long it waits; of others nothing is said. */
+  /** This caller cannot have it, however long it waits; other callers may. */
   | { readonly is: "refused"; readonly at: number; readonly error: LockError };
 
 export type Placed =
@@ -23,9 +23,9 @@ export type Placed =
       readonly token: number;
       readonly ttl: number;
       readonly already: boolean;
-      /** Does somebody wait in the queue? False for kinds that have none. */
+      /** Does a caller wait in the queue? False for kinds that have none. */
       readonly waits: boolean;
-      /** Is the holder told from now on when somebody waits? */
+      /** Is the holder notified of waiters from now on? */
       readonly isTold: boolean;
     }
   | {
@@ -34,28 +34,31 @@ export type Placed =
       readonly ttl: number;
       readonly position: number | null;
       /**
-       * Is the holder told that somebody waits (1), and may it have nobody inside (2)? 0 for kinds
-       * that tell nobody.
+       * Is the holder notified of waiters (1), and may it be idle (2)? 0 for kinds that notify no
+       * holder.
        */
       readonly flag: HolderFlag;
-      /** What tells this holder from the next one, where wake-ups are public. */
+      /** Distinguishes this holder from the next one for kinds whose wake-ups are public. */
       readonly holder?: string;
-      /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
+      /**
+       * There is no holder: several callers tried at once and blocked each other. `ttl`: when to
+       * retry.
+       */
       readonly contended?: boolean;
     };
 
-/** Of a release. `clock` is the last fencing token that was given (0: not told). */
+/** Of a release. `clock` is the last fencing token that was given (0: unknown). */
 export interface ReleaseAnswer {
   readonly is: "released" | "gone" | "taken";
   readonly clock: number;
 }
 
-/** Of a yield: where the new hold stands, or what became of the old one, when that was not held any more. */
+/** Of a yield: the place of the new hold, or the state of the old one if it had ended. */
 export type YieldAnswer = Placed | ReleaseAnswer;
 
 /**
- * What a lock's value says of its holder: 0: it is not told when somebody waits; 1: it is; 2: it
- * is, and may have nobody inside.
+ * The holder's state in a lock's value: 0: it is not notified of waiters; 1: it is; 2: it is, and
+ * may be idle.
  */
 export type HolderFlag = 0 | 1 | 2;
 
@@ -63,17 +66,19 @@ export type HolderFlag = 0 | 1 | 2;
 export interface RenewAnswer {
   readonly is: "renewed" | "gone" | "taken";
   readonly ttl: number;
-  /** Does somebody wait? Null: this renewal does not say. */
+  /** Does a caller wait? Null: unknown from this renewal. */
   readonly waits: boolean | null;
-  /** The server's time in µs: every later holder's token is above. 0: this renewal does not say. */
+  /**
+   * The server's time in µs: every later holder's token is higher. 0: unknown from this renewal.
+   */
   readonly at: number;
-  /** Is the holder told from now on when somebody waits? */
+  /** Is the holder notified of waiters from now on? */
   readonly isTold: boolean;
-  /** When it was read, on both clocks, where replicas were waited for since then. */
+  /** When it was read, on both clocks, if replicas were waited for since then. */
   readonly read?: { readonly mono: number; readonly wall: number };
 }
 
-/** Of an attempt with a lease of so many ms, and this digit. */
+/** Of an attempt with a lease of that many ms, and this digit. */
 export function decodeAttempt(reply: unknown, lease: number, told: unknown): AttemptAnswer {
   const from = new Fields(reply);
   const code = from.next();
@@ -93,7 +98,7 @@ export function decodeAttempt(reply: unknown, lease: number, told: unknown): Att
       const ttl = from.ttl();
       const position = placeOf(from.number());
       const last = from.next();
-      // Kinds whose wake-ups are public name the holder, and tell nobody.
+      // Kinds whose wake-ups are public name the holder, and do not notify it of waiters.
       if (typeof last === "string") return { is: "held", at, ttl, position, flag: 0, holder: last };
       return { is: "held", at, ttl, position, flag: last === 1 || last === 2 ? last : 0 };
     }
@@ -150,7 +155,7 @@ export const readRenewal = (from: Fields): RenewAnswer => ({
   ...UNTOLD,
 });
 
-/** Of a renewal that says nothing of waiters and tokens. */
+/** Of a renewal that reports neither waiters nor tokens. */
 export const UNTOLD = { waits: null, at: 0, isTold: false } as const;
 
 export function decodeStayRenewals(reply: unknown): RenewAnswer[] {
@@ -167,7 +172,7 @@ export function decodeStayRenewals(reply: unknown): RenewAnswer[] {
 
 export const decodeRenewed = (code: unknown): RenewAnswer["is"] => new Fields(code).one(RENEWALS);
 
-/** Of a kind without a queue, whose tokens are no times, where it has any. */
+/** Of a kind without a queue. Its tokens, if any, are no times. */
 export function decodeInspection(reply: unknown): Inspected {
   const from = new Fields(reply);
   const text = from.text();
@@ -202,7 +207,7 @@ export function inspected(
   return { holder, token, remaining, kept, waiters, at };
 }
 
-/** A token as Redis has it; null: "". */
+/** A token as stored in Redis; null: "". */
 export const asDigits = (token: number | null): string =>
   token === null ? "" : String(token).padStart(16, "0");
 
@@ -210,9 +215,9 @@ export const asDigits = (token: number | null): string =>
 export const decodeForced = (reply: unknown): number => new Fields(reply).number();
 
 /**
- * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED,
- * TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was
- * lost. Redis 6.2 has no code for a right that a script lacks, only words.
+ * Did Redis refuse a command, as it will whenever it is sent? Every other error may pass: MOVED,
+ * TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a lost connection. Redis
+ * 6.2 has no code for a right that a script lacks, only words.
  */
 export const isRefusal = (error: unknown): error is Error =>
   error instanceof Error &&
@@ -222,16 +227,16 @@ export const isRefusal = (error: unknown): error is Error =>
   );
 
 /**
- * In Cluster, while a slot moves: some keys of the command are at one node, and some at the other.
- * Where ioredis has gone on trying, it says so of the last node that it was sent to.
+ * In Cluster, while a slot moves: the command's keys are at two nodes. If ioredis has kept trying,
+ * the error names the node of its last try.
  */
 export const isApart = (error: unknown): boolean =>
   error instanceof Error && /TRYAGAIN|Too many Cluster redirections/.test(error.message);
 
-/** Of scripts whose answer says nothing but that they ran. */
+/** Of scripts whose answer says only that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;
 
-/** What a command that failed with `cause` means to its caller. */
+/** What a command's failure with `cause` means to its caller. */
 export function unavailable(
   lockName: string | null,
   what: string,
@@ -244,7 +249,7 @@ export function unavailable(
     : new LockFormatError(lockName, found, cause, noun);
 }
 
-/** The format that a script found instead of the one it knows; null: it has failed for another reason. */
+/** The format that a script found instead of its own; null: it failed for another reason. */
 export function foreignFormat(error: unknown): number | null {
   const [, found] = (error instanceof Error && /^LOCKFORMAT (\d)/.exec(error.message)) || [];
   return found === undefined ? null : Number(found);

@@ -12,24 +12,27 @@ import { Silence } from "./silence.ts";
 import { QUEUED, Troubles } from "./trouble.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
 
-/** What is known here of a call. */
+/** This file's record of a call. */
 interface Sent extends Call {
   readonly decode: Decode<unknown>;
   readonly callback: Callback<unknown>;
   readonly epoch: number;
-  /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
+  /**
+   * The address of the node that it was sent to, in Cluster; known only for the client's own
+   * connections.
+   */
   readonly node: string;
   isLate: boolean;
 }
 
 /**
  * The connection that carries the commands: sends scripts, bounds the time until they are answered,
- * and tells when the connection comes and goes. The connection may be the caller's: nothing on it
- * is changed but a few listeners.
+ * and reports when the connection comes and goes. The connection may be the caller's: only a few
+ * listeners are added to it.
  *
- * A Cluster is one such connection too: it finds the node by the first key. ioredis's sends a
- * command again 100 ms after the connection to its node closed, out of order (R1 and R3 make that
- * harmless), and does not say so: that a node was lost counts as a lost connection.
+ * A Cluster counts as one connection: it finds the node by the first key. ioredis's Cluster resends
+ * a command 100 ms after the connection to its node closed, out of order (R1 and R3 make that
+ * harmless), and does not say so. So the loss of a node counts as a lost connection.
  */
 export class ScriptRunner implements Commands, CallOwner {
   readonly replyTimeout: number;
@@ -40,17 +43,17 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #link: Link;
   readonly #unanswered: Unanswered<Sent>;
   readonly unanswered: ReadonlySet<Sent>;
-  /** Tells of the connection no more. Commands that are on their way are still answered. */
+  /** Stops reporting. Commands under way are still answered. */
   readonly detach: () => void;
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
   /**
-   * By how many ms the clock of the server that has told its time last is ahead of our monotonic
-   * one; in Cluster of each, by address.
+   * By how many ms the server's clock is ahead of our monotonic one, from its last reported time;
+   * in Cluster per address.
    */
   #ahead = Number.NaN;
   readonly #aheads = new Map<string, number>();
-  /** Of connections that are ours alone. */
+  /** For the client's own connections. */
   readonly #silence: Silence | null;
 
   onLost: () => void = () => {};
@@ -87,17 +90,17 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * Keys for `send` and `run`, without the connection's prefix: made once where they are used again
-   * and again.
+   * Keys for `send` and `run`, without the connection's prefix. Callers that use them repeatedly
+   * build them once.
    */
   keysOf(names: readonly string[]): ScriptKeys {
     return new ScriptKeys(this.keys.prefix, names);
   }
 
   /**
-   * Runs a script: EVALSHA, and EVAL when the server does not know it. `told` is told what `decode`
-   * makes of the reply, as it comes from the driver; or the server's or the connection's error, or
-   * NoReplyError after `timeout` ms, at the most `replyTimeout`. `isBinary`: see `Call`.
+   * Runs a script: EVALSHA, and EVAL if the server does not know it. `callback` receives the
+   * driver's reply decoded by `decode`; or the server's or the connection's error, or NoReplyError
+   * after `timeout` ms, at most `replyTimeout`. `isBinary`: see `Call`.
    */
   send<Answer>(
     script: Script,
@@ -135,9 +138,9 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * RACE: a process that ends reads no answer which says that the server does not know the script.
-   * So the first one goes as text, and those after it find it there; in Cluster each, because each
-   * may go to another server.
+   * RACE: a process that ends does not read the answer that the server does not know the script. So
+   * the first command is sent as text, and later ones find the script there. In Cluster each is
+   * sent as text, because each may go to another server.
    */
   #isNew({ sha }: Script): boolean {
     if (this.#known.has(sha)) return false;
@@ -146,8 +149,8 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with
-   * what it throws.
+   * As `send`, for rare commands. Resolves with the decoded answer, or rejects with the error of
+   * `decode`.
    */
   run<T>(
     script: Script,
@@ -165,7 +168,7 @@ export class ScriptRunner implements Commands, CallOwner {
 
   replied(call: Sent, reply: unknown): void {
     this.#silence?.heard(call.node);
-    // Given up already: its time is too old to go by.
+    // Already given up: its time is too old to use.
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
@@ -173,7 +176,7 @@ export class ScriptRunner implements Commands, CallOwner {
     const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
-      // By its length first: of every lock that is taken the answer is a text.
+      // Checks the length first: the answer of every acquisition is a text.
       if (isText && reply.length === 6 && String(reply) === "QUEUED") callback.failed(new Error(QUEUED));
       else callback.answered(decode(reply, call));
     } catch (error) {
@@ -181,7 +184,7 @@ export class ScriptRunner implements Commands, CallOwner {
     }
   }
 
-  /** The library may refuse a command while it is being asked to send it. */
+  /** The library may refuse a command while it is being sent. */
   refused(call: Sent, error: unknown): void {
     queueMicrotask(() => this.#refused(call, error));
   }
@@ -189,12 +192,13 @@ export class ScriptRunner implements Commands, CallOwner {
   #refused(call: Sent, error: unknown): void {
     const isUnknown =
       call.name === "evalsha" && error instanceof Error && error.message.startsWith("NOSCRIPT");
-    // RACE: a command that was given up must not be executed after the one that takes it back. What
-    // is bound to a connection is given up with it; ioredis has sent it again all the same, and
-    // another client may have taught the server the script that takes it back, and not this one.
+    // RACE: a command that was given up must not be executed after the one that takes it back. A
+    // command bound to a connection is given up with it, but ioredis may send it again all the
+    // same. Another client may have taught the server the script that takes it back, and not this
+    // one.
     if (isUnknown && !call.isOver) {
       call.name = "eval";
-      // What was put off once is not put off again.
+      // A command that was delayed once is not delayed again.
       call.isLate = isLate;
       this.#link.send(call);
       return;
@@ -206,15 +210,15 @@ export class ScriptRunner implements Commands, CallOwner {
     call.callback.failed(this.troubles.explained(error));
   }
 
-  /** The server that has this key said that its time was so many µs. */
+  /** The server that has this key reported this time, in µs. */
   tellTime(key: string | ScriptKeys, micros: number): void {
     this.#ahead = micros / 1_000 - clocks.mono.now();
     if (this.isCluster) this.#aheads.set(this.#serverOf(key), this.#ahead);
   }
 
   /**
-   * A decoder that also takes the time, in µs, of the server where this clock stands from an answer
-   * that tells it.
+   * A decoder that also takes the server's time, in µs, from an answer that contains it. `clock`:
+   * names that server.
    */
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
@@ -225,15 +229,15 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * Until when, in the server's time in ms, a command that is sent now may be executed: later its
-   * caller has given up, after `timeout` ms. A little early rather than late; 0: no server has told
-   * its time yet.
+   * Until when, in the server's time in ms, a command sent now may be executed: later its caller
+   * has given up, after `timeout` ms. Early rather than late; 0: no server has reported its time
+   * yet.
    *
-   * RACE: a node stands still while this client sends it commands for slots that are new to it, and
-   * the process dies. By the slot's own last reply there would be no time to name, and the node
-   * would give the locks to a dead process. All slots of a node have its clock. A node that has
-   * never answered is taken to have the clock of the others: where that is wrong, it answers
-   * "stale" and tells its own.
+   * RACE: a node is suspended while this client sends it commands for slots that are new to the
+   * client, and the process dies. By the last reply of each slot there would be no time to name,
+   * and the node would give the locks to a dead process. All slots of a node have its clock. A node
+   * that has never answered is assumed to have the others' clock; if that is wrong, it answers
+   * "stale" and reports its own.
    */
   notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
     const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
@@ -272,8 +276,8 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#known.clear();
     this.onLost();
     this.#silence?.closed();
-    // What waits for a connection is not lost, and is sent later. What is bound may be answered by
-    // another process now.
+    // A command that waits for a connection is not lost, and is sent later. A bound command may be
+    // answered by another process now.
     this.#unanswered.giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgotten !== null && isWritten),
       ({ script }) => this.troubles.forgotten(script, forgotten),

@@ -1,33 +1,36 @@
 import { createHash } from "node:crypto";
 import { slotOf } from "../util/slots.ts";
 
-/** A script as tools/build/embed-lua.mjs makes it. */
+/** A script as made by tools/build/embed-lua.mjs. */
 export interface Script {
   readonly name: string;
   readonly sha: string;
   readonly lua: string;
-  /** A text of the application: runs as it is, in Cluster too, and its reply is told as ioredis tells it. */
+  /**
+   * A script of the application: runs unchanged, in Cluster too, and its reply has the client
+   * library's form.
+   */
   readonly isForeign?: true;
-  /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
+  /**
+   * Its answer counts only on the connection on which it was sent: it is given up when that is
+   * lost.
+   */
   readonly isBound?: true;
   /**
-   * In Cluster, while a slot moves and its keys are apart, it fails at once. Other scripts are
-   * tried again for 1.6 s by ioredis.
+   * In Cluster, while a slot moves and its keys are apart, it fails at once. ioredis retries other
+   * scripts for 1.6 s.
    */
   readonly isImpatient?: true;
-  /**
-   * Sent as text: what a process sends as it ends cannot be sent again to a server that does not
-   * know the script.
-   */
+  /** Sent as text: a process that ends cannot resend a script that the server does not know. */
   readonly isWhole?: true;
 }
 
 const made = new Map<Script, Script>();
 
 /**
- * The script as a Cluster needs it: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message
- * goes to the subscribers of the channel's slot; a plain one would go through every node of the
- * Cluster, and its receivers would be counted at one node only.
+ * The script for a Cluster: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message goes to
+ * the subscribers of the channel's slot. A plain one would go through every node of the Cluster,
+ * and its receivers would be counted at one node only.
  */
 export function sharded(script: Script): Script {
   let variant = made.get(script);
@@ -39,12 +42,12 @@ export function sharded(script: Script): Script {
   return variant;
 }
 
-/** The keys of a script, as Redis reads them. Made once for each lock. */
+/** The keys of a script in Redis's form. Built once for each lock. */
 export class ScriptKeys {
   /** Without the connection's `keyPrefix`. */
   readonly names: readonly string[];
   readonly full: readonly string[];
-  /** Their number, and they, in Redis's protocol. */
+  /** Their number, then the keys, in Redis's protocol. */
   readonly text: string;
   #slot: number | null | undefined;
 
@@ -61,7 +64,7 @@ export class ScriptKeys {
     this.text = text;
   }
 
-  /** The hash slot of all of them; null: there are none. */
+  /** Their common hash slot; null: there are no keys. */
   get slot(): number | null {
     const [first] = this.full;
     this.#slot ??= first === undefined ? null : slotOf(first);

@@ -4,7 +4,7 @@ import type { Link } from "./driver.ts";
 
 /** What is known of one socket. Times on the monotonic clock, in ms. */
 interface Socket {
-  /** When the first command was sent since anything was read; null: nothing is awaited. */
+  /** When the first command was sent since the last read; null: no answer is awaited. */
   since: number | null;
   /** How long it may be silent before it is replaced. */
   patience: number;
@@ -12,14 +12,13 @@ interface Socket {
 
 /**
  * Finds half-open connections among those that the client opened for its commands: the other end is
- * gone, and TCP would notice in a quarter of an hour. One that has been silent for `replyTimeout`
- * although commands were sent is destroyed, and the library makes another.
+ * gone, and TCP would notice in a quarter of an hour. A connection that has been silent for
+ * `replyTimeout` although commands were sent is destroyed, and the library makes another.
  *
- * A server that stands still looks the same from here, and new connections do not help it. So the
- * time doubles until something is read again: an outage of a minute costs each client three
- * connections, not one every five seconds. A slow server that answers anything at all is left
- * alone: it gets twice the time that it last took. And so is a connection of the caller's, which
- * BLPOP may keep silent.
+ * A suspended server looks the same, and new connections do not help it. So the time doubles until
+ * something is read again: an outage of a minute costs each client three connections, not one every
+ * five seconds. A slow server that answers anything at all is left alone: it gets twice the time
+ * that it last took. A caller's own connection is left alone too, because BLPOP may keep it silent.
  */
 export class Silence {
   readonly #link: Link;
@@ -32,14 +31,14 @@ export class Silence {
     this.#replyTimeout = replyTimeout;
   }
 
-  /** A command goes there now. */
+  /** A command is sent on it now. */
   sent(node: string): void {
     const socket = this.#sockets.get(node);
     if (!socket) this.#sockets.set(node, { since: clocks.mono.now(), patience: this.#replyTimeout });
     else socket.since ??= clocks.mono.now();
   }
 
-  /** The server said something. */
+  /** Something was read from the server. */
   heard(node: string): void {
     const socket = this.#sockets.get(node);
     if (!socket || socket.since === null) return;
@@ -48,12 +47,15 @@ export class Silence {
     socket.patience = Math.min(Math.max(this.#replyTimeout, 2 * took), this.#longest);
   }
 
-  /** A connection was lost: what is awaited comes on another one, if it comes. */
+  /** A connection was lost: awaited answers come on another one, if they come. */
   closed(): void {
     for (const socket of this.#sockets.values()) socket.since = null;
   }
 
-  /** Call it behind the replies that came while this process stood still: then the silence was ours. */
+  /**
+   * Call it after the replies that came while this process was suspended: the silence was then our
+   * own.
+   */
   look(now: number): void {
     for (const [node, socket] of this.#sockets) {
       if (socket.since === null || now - socket.since < socket.patience) continue;

@@ -17,7 +17,7 @@ export interface Source extends Audience {
   readonly place: Place;
   /** Channels of a Cluster belong to slots: SSUBSCRIBE, one for each, because they share no slot. */
   readonly isSharded: boolean;
-  /** A channel is not heard here any more: the connection was lost, or the slot has moved. */
+  /** A channel is no longer subscribed here: the connection was lost, or the slot has moved. */
   onStray?(): void;
 }
 
@@ -28,13 +28,13 @@ export interface Source extends Audience {
  * |---|---|---|
  * | closed | no connection | `ready()` → opening |
  * | opening | no connection yet, or it was lost and comes back: nothing is subscribed, messages may be missed | connected → SUBSCRIBE for every channel, ready · given up, or replaced → closed |
- * | ready | a channel is heard from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
+ * | ready | a channel is subscribed from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
  *
- * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first call
- * that may wait costs one. An acknowledgement wakes callers that may have missed messages, and no
- * others.
+ * SUBSCRIBE is sent on an open connection, once for each channel: a client's first call that may
+ * wait costs one. An acknowledgement wakes only callers that may have missed messages.
  *
- * It never keeps the process alive, and does not come back for nobody: waiting callers do both.
+ * It never keeps the process alive, and reconnects only while it is needed: waiting callers keep the
+ * process alive, and need it.
  */
 export class Subscriber implements Subscriptions {
   readonly #source: Source;
@@ -46,12 +46,12 @@ export class Subscriber implements Subscriptions {
   /** The own channel whose acknowledgement was followed by a probe; null before that. */
   #probed: string | null = null;
   /**
-   * The message of the self-test that is under way, until it is read: no other one proves that
-   * anything is heard.
+   * The message of the self-test under way, until it is read: no other message proves that any is
+   * received.
    */
   #awaited: string | null = null;
   #tested = Number.NEGATIVE_INFINITY;
-  /** How often all that was acknowledged has been forgotten. */
+  /** How often all acknowledgements were forgotten. */
   #forgotten = 0;
   #isMoving = false;
   #later: NodeJS.Timeout | undefined;
@@ -109,13 +109,13 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * A half-open connection counts as a receiver for as long as TCP does not notice. What was lost
-   * in a reconnect is no deafness, and a rule that reconnects at once feeds itself, so: at most one
-   * test in 5 s, and a message must not be read within 1 s.
+   * A half-open connection counts as a receiver until TCP notices. A message lost in a reconnect is
+   * no deafness, and a rule that reconnects at once feeds itself. So there is at most one test in
+   * 5 s, and the connection is deaf if the test's message is not read within 1 s.
    *
-   * RACE: where messages to this client were counted and are not any more, the server has dropped
-   * the connection and told nobody, or it is one to a server that was replaced. It is heard there
-   * perhaps, but skipped by every grant.
+   * RACE: when Redis counted this client as a receiver and no longer does, the server has dropped
+   * the connection silently, or the connection leads to a server that was replaced. There it may
+   * still receive messages, but every grant skips it.
    */
   async selfTest(channel: string): Promise<void> {
     const connection = this.#connection;
@@ -133,7 +133,7 @@ export class Subscriber implements Subscriptions {
     this.#source.onStray?.();
   }
 
-  /** The probe may have failed for want of a connection. */
+  /** The earlier probe may have failed for want of a connection. */
   async recount(): Promise<void> {
     if (!this.#counted && this.#probed !== null) await this.#probe(this.#probed);
   }
@@ -146,10 +146,10 @@ export class Subscriber implements Subscriptions {
   #open(): Connection {
     if (this.#connection) return this.#connection;
     const { place, isSharded } = this.#source;
-    // A connection that was replaced closes late: what its successor has acknowledged stays.
+    // A replaced connection closes late: its successor's acknowledgements stay valid.
     const isCurrent = (): boolean => this.#connection === connection;
     const connection: Connection = place.listen(isSharded, {
-      // Else it stays closed until somebody waits again.
+      // Otherwise it stays closed until a caller waits again.
       isWanted: () => this.#source.isWanted(),
       ready: () => this.#subscribeAll(connection),
       message: (channel, text) => {
@@ -171,10 +171,10 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * Slots went to another node, one message for each channel; which ones is not told. What was
-   * acknowledged counts no more, once for all of them. ioredis says the same when a SUBSCRIBE of
-   * ours is refused. RACE: nobody can tell that from slots that went while a SUBSCRIBE was on its
-   * way, so it counts as those; looking for the channels is paced.
+   * Slots went to another node, one message for each channel; which slots it does not say. Earlier
+   * acknowledgements no longer count, for any of them. ioredis reports the same when a SUBSCRIBE of
+   * ours is refused. RACE: that looks like slots that moved while a SUBSCRIBE was on its way, so it
+   * is handled as such; the search for the channels is paced.
    */
   #moved(connection: Connection): void {
     if (this.#connection !== connection || this.#isMoving) return;
@@ -188,7 +188,10 @@ export class Subscriber implements Subscriptions {
     });
   }
 
-  /** After every connect: a library could do it but would not tell when that was acknowledged. */
+  /**
+   * After every connect: a library could resubscribe by itself, but would not report the
+   * acknowledgement.
+   */
   #subscribeAll(connection: Connection, ofHeard = false): void {
     const isMeant = ({ state, wasHeard }: Channel): boolean => state === "unheard" && (wasHeard || !ofHeard);
     const names = [...this.#channels].filter(([, channel]) => isMeant(channel)).map(([name]) => name);
@@ -204,7 +207,7 @@ export class Subscriber implements Subscriptions {
     try {
       await this.#acknowledge(connection, names);
     } catch (error) {
-      // What was forgotten meanwhile has been dealt with.
+      // Changes made meanwhile have been handled.
       if (this.#connection !== connection || this.#forgotten !== forgotten) return;
       for (const name of names) this.#channels.get(name)?.lost(error);
       // Half open: TCP would notice in a quarter of an hour.
@@ -232,8 +235,8 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * What was heard before, and is refused now, by one timer: more would be a storm. What never was
-   * is tried by its callers.
+   * Retries channels that were subscribed before and are refused now, with one timer: more would be
+   * a storm. A channel that was never subscribed is retried by its callers.
    */
   #subscribeLater(names: readonly string[]): void {
     const isLost = names.some((name) => this.#channels.get(name)?.wasHeard);
@@ -259,8 +262,8 @@ export class Subscriber implements Subscriptions {
   }
 
   /**
-   * Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters
-   * are seen at once.
+   * Is the number of receivers of our own PUBLISH reliable? It decides whether dead waiters are
+   * seen at once.
    */
   async #probe(channel: string): Promise<void> {
     const count = await publishProbe(this.#commands, channel, probeMessage(newNonce())).catch(() => 0);

@@ -1,9 +1,10 @@
+import { LockError } from "../api/errors.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { duration } from "../util/duration.ts";
 import { isReplyError, type Link, type Place } from "./driver.ts";
 import type { Script } from "./script.ts";
 
-/** What can be said of a connection that carries commands, when one of them has failed. */
+/** Describes a connection that carries commands when one of them has failed. */
 export class Troubles {
   readonly #link: Link;
 
@@ -20,7 +21,7 @@ export class Troubles {
     return lastError instanceof Error ? lastError : undefined;
   }
 
-  /** Why no command gets through now, or none is answered. */
+  /** Why no command gets through or is answered now. */
   error(): Error {
     const at = redisAt(this.#link);
     const state = this.#state;
@@ -33,7 +34,7 @@ export class Troubles {
     );
   }
 
-  /** What a command failed with. The library says little where that is the connection's fault. */
+  /** A command's error. The library says little if the connection is the cause. */
   explained(error: unknown): unknown {
     if (!(error instanceof Error)) return error;
     const said = error.message.replace(/\.$/, "");
@@ -44,10 +45,12 @@ export class Troubles {
         this.lastError ?? error,
       );
     if (isAboutConnection(error)) error.message = `${said} (${at}, ${stateOf(this.#link, null)})`;
+    if (FULL.test(error.message))
+      error.message = `Redis is full (maxmemory) and refuses to write: raise maxmemory, or free memory (${said})`;
     return error;
   }
 
-  /** The script was not answered for so many ms. */
+  /** The script was not answered within `ms`. */
   noReply({ name }: Script, ms: number): Error {
     const text = `${redisAt(this.#link)} did not answer within ${duration(ms)}${this.#state}`;
     const isShort = !this.#isReady || Math.round(ms) < UNANSWERED;
@@ -55,8 +58,7 @@ export class Troubles {
   }
 
   /**
-   * Why a command that was sent on a connection that is lost gets no answer any more. `forgotten`:
-   * see `LinkEvents`.
+   * Why a command that was sent on a lost connection gets no answer. `forgotten`: see `LinkEvents`.
    */
   forgotten({ name, isBound }: Script, forgotten: string | null): Error {
     const then = isBound ? "counts on that connection only" : forgotten;
@@ -68,16 +70,16 @@ export class Troubles {
     return this.#link.state === "ready";
   }
 
-  /** In brackets, where there is more to say than that it is connected. */
+  /** In brackets, unless it is simply connected. */
   get #state(): string {
     const { lastError } = this.#link;
     return this.#isReady && lastError === null ? "" : ` (${stateOf(this.#link, lastError)})`;
   }
 
-  /** Why a connection that is there may not answer. */
+  /** Why an existing connection may not answer. */
   get #silence(): string {
     const { kind, library } = this.#link;
-    return `${kind === "cluster" ? repeated(library) : ""}it is slow or unreachable, or a command such as BLPOP blocks the connection: then use { connection: "own" }`;
+    return `${kind === "cluster" ? repeated(library) : ""}it is slow or unreachable${ADVICE}`;
   }
 
   #because(text: string, cause: unknown = this.lastError): Error {
@@ -85,24 +87,33 @@ export class Troubles {
   }
 }
 
+/** For programmers: left out of operators' messages. */
+const ADVICE = ', or a command such as BLPOP blocks the connection: then use { connection: "own" }';
+
+/** Why locks could not be listed, for operators: which server does not answer, without options. */
+export function operatorsReason(error: unknown): string {
+  const why = error instanceof LockError ? (error.cause ?? error) : error;
+  return (why instanceof Error ? why.message : String(why)).replace(ADVICE, "");
+}
+
 /** As messages name it: "Redis at 127.0.0.1:6379", "Redis Cluster of 10.0.0.1:6379, 10.0.0.2:6379". */
 export const redisAt = ({ kind, name }: Link): string => `Redis ${kind === "server" ? "at " : ""}${name}`;
 
-/** What messages say of a place. */
+/** How messages name a place. */
 export type Seen = Pick<Place, "name" | "status" | "isTls" | "lastError">;
 
-/** Where a connection leads, its state, and what went wrong with it, as far as that is known. */
+/** Where a connection leads, its state, and its last error, as far as known. */
 export const whereabouts = (place: Seen): string => `${place.name}, ${stateOf(place, place.lastError)}`;
 
 function stateOf({ status, isTls }: Seen, lastError: unknown): string {
   const state = `status ${status}`;
   if (lastError !== null) return `${state}: ${explain(lastError)}`;
-  // A plain port waits for the end of what it takes for a command.
+  // A non-TLS port waits for the rest of what it takes for a command.
   const isUnsure = status === "connecting" && isTls;
   return isUnsure ? `${state}: no end of the TLS handshake; does the server speak TLS on this port?` : state;
 }
 
-/** What an error of a connection says, in a line, and what to do where the library and Node do not say it. */
+/** A connection's error in one line, with advice if the library and Node give none. */
 function explain(error: unknown): string {
   const text = textOf(error);
   const hint = HINTS.find(([pattern]) => pattern.test(text))?.[1];
@@ -112,7 +123,7 @@ function explain(error: unknown): string {
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, errors, lastNodeError } = error as Error & Record<string, unknown>;
-  // "localhost" has two addresses, and the error of both has no text of its own.
+  // "localhost" has two addresses, and the combined error has no text of its own.
   const inner = Array.isArray(errors) && errors.length > 0 ? errors.map(textOf).join(", ") : "";
   const text = error.message || inner || String(code ?? error.name);
   const line = text.replace(/\s+/g, " ").trim().replace(/\.$/, "");
@@ -121,7 +132,7 @@ function textOf(error: unknown): string {
 }
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
-  [/cluster support disabled/, "this server is no Cluster: connect with new Redis(…)"],
+  [/cluster support disabled/, "this server is no Cluster: connect to it as to a single server"],
   [
     /EPIPE|ECONNRESET/,
     "the server closed it: is it full (maxclients), in protected mode, or does it want TLS?",
@@ -132,17 +143,20 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Does this answer of Redis tell about the connection, and not about the command? */
+/** Is this answer of Redis about the connection, and not about the command? */
 const isAboutConnection = (error: Error): boolean =>
   /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
     error.message,
   );
 
-/** No reply came in time, or none will. The command may have been executed, or may be yet. */
+/** A script is refused for lack of memory. Redis 6.2 puts its place before the code. */
+const FULL = /(^|-)OOM /;
+
+/** No reply came in time, or none will. The command may have been executed, or may still be. */
 class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 
-  /** `script`: the one that was not answered. */
+  /** `script`: the unanswered one. */
   constructor(
     message: string,
     readonly script: string,

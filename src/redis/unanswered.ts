@@ -7,8 +7,8 @@ import type { Call, Link } from "./driver.ts";
 import { redisAt } from "./trouble.ts";
 
 /**
- * How often unanswered commands are looked at. A timer and an error object for every command would
- * cost 14 µs each.
+ * How often unanswered commands are checked. A timer and an error object per command would cost 14
+ * µs each.
  */
 const SWEEP = 50;
 
@@ -21,8 +21,8 @@ interface Awaited extends Call {
 }
 
 /**
- * The commands of a connection that are not answered. Protects their callers from waiting without
- * an end: what is too late, or lost with the connection, is given up.
+ * The unanswered commands of a connection. Protects their callers from waiting forever: a command
+ * that is too late, or lost with the connection, is given up.
  */
 export class Unanswered<Sent extends Awaited> {
   readonly calls = new Set<Sent>();
@@ -30,12 +30,12 @@ export class Unanswered<Sent extends Awaited> {
   readonly #link: Link;
   readonly #look: (now: number) => void;
   /**
-   * One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more
+   * One timer for the client's life, restarted by `refresh()`: making and unref'ing one costs more
    * than a command.
    */
   #sweeper: NodeJS.Timeout | undefined;
 
-  /** `look`: called now and then while commands are not answered. */
+  /** `look`: called periodically while commands are unanswered. */
   constructor(link: Link, look: (now: number) => void) {
     this.#link = link;
     this.#look = look;
@@ -51,10 +51,11 @@ export class Unanswered<Sent extends Awaited> {
   sweepSoon(): void {
     this.isSwept = true;
     all.add(this);
-    // Set again it takes the context of this call, as it did when it was made.
+    // A restarted timer takes the context of this call, as at its creation.
     detached(() => {
       if (this.#sweeper) this.#sweeper.refresh();
-      // Behind the replies that came while this process stood still: they are not late, we are.
+      // After the replies that came while this process was suspended: the process was late, not
+      // they.
       else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
     });
   }
@@ -69,12 +70,12 @@ export class Unanswered<Sent extends Awaited> {
     }
   }
 
-  /** The process ends: what is held back is written now. */
+  /** The process ends: held-back commands are written now. */
   flush(): void {
     this.#link.flush();
   }
 
-  /** As messages name it: the Redis that may not have taken all that was unlocked; null: it has. */
+  /** The Redis that may not have received all releases, as messages name it; null: it has. */
   get unwritten(): string | null {
     if (![...this.calls].some(({ script }) => UNLOCKS.test(script.name))) return null;
     return this.#link.holdsBack ? redisAt(this.#link) : null;
@@ -84,9 +85,9 @@ export class Unanswered<Sent extends Awaited> {
 const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
 
 /**
- * The process ends, and a connection has not taken all that was unlocked. Told once, on stderr: no
- * event and no warning of the process comes any more. Protects people from a search for the holder
- * of a lock that nobody holds.
+ * The process ends, and a connection has not accepted all releases. Reported once, on stderr:
+ * events and process warnings no longer arrive. Spares people a search for the holder of a lock
+ * that no caller holds.
  */
 export function tellUnwritten(): void {
   if (isTold) return;
@@ -102,8 +103,8 @@ export function tellUnwritten(): void {
 }
 
 atProcessEnd(() => {
-  // The program may end itself right after an unlock that it does not wait for.
+  // The program may exit right after an unlock that it does not await.
   for (const unanswered of all) unanswered.flush();
-  // What is held back by then is not written any more.
+  // Commands that are held back at that point are no longer written.
   tellUnwritten();
 }, true);

@@ -2,21 +2,22 @@ import pTimeout from "p-timeout";
 import { clocks } from "./clock.ts";
 import { clearTimeout, customTimers, setImmediate, setTimeout } from "./real-timers.ts";
 
-/** What is told that a signal aborts. */
+/** Notified when a signal aborts. */
 export interface Abortable {
   aborted(reason: unknown): void;
 }
 
 /**
- * By signal, what is told. One listener per signal, however many wait on it: a thousand waiters
- * with one shutdown signal must not trip Node's warning about a leak. Most have one signal each.
+ * The listeners of each signal. One listener per signal, however many calls wait on it: a thousand
+ * waiters with one shutdown signal must not trigger Node's warning about a leak. Most have one
+ * signal each.
  */
 const known = new WeakMap<AbortSignal, { told: Abortable | Set<Abortable>; readonly fire: () => void }>();
 
 /**
- * Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. The
- * signal is the one that was given, and not the event's target: what delegates to an AbortSignal
- * has another one there.
+ * Until `unlisten`. An object is notified once; a signal that has already aborted notifies none.
+ * Uses the given signal, not the event's target, which differs for an object that delegates to an
+ * AbortSignal.
  */
 export function listen(signal: AbortSignal, one: Abortable): void {
   const entry = known.get(signal);
@@ -27,7 +28,7 @@ export function listen(signal: AbortSignal, one: Abortable): void {
       if (told instanceof Set) for (const each of [...told]) each.aborted(signal.reason);
       else told?.aborted(signal.reason);
     };
-    // In this order: a signal that somebody has written may throw.
+    // In this order: a signal of the application's own making may throw.
     signal.addEventListener("abort", fire, { once: true });
     known.set(signal, { told: one, fire });
   } else if (entry.told instanceof Set) entry.told.add(one);
@@ -44,11 +45,12 @@ export function unlisten(signal: AbortSignal, one: Abortable): void {
   try {
     signal.removeEventListener("abort", fire);
   } catch {
-    // It belongs to the application, whose call has ended by now. What stays there tells nobody.
+    // The signal belongs to the application, whose call has ended. A leftover listener does
+    // nothing.
   }
 }
 
-/** Calls `listener` when the signal aborts, and returns how to stop that. */
+/** Calls `listener` when the signal aborts, and returns a function that stops it. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const one = { aborted: listener };
   listen(signal, one);
@@ -57,7 +59,7 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 
 /**
  * The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work
- * goes on then, unheard.
+ * then continues, and its outcome is ignored.
  */
 export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -68,14 +70,14 @@ export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>
 }
 
 /**
- * What ends the pauses that are under way, and when it does on the monotonic clock: a test that
- * puts that on ends them itself.
+ * The functions that end the pauses under way, and when each ends on the monotonic clock: a test
+ * that advances the clock calls them.
  */
 export const pauses = new Map<() => void, number>();
 
 /**
- * Waits so many ms. Rejects with the signal's reason when it aborts first. `ends`: gets what ends
- * it early, while it lasts.
+ * Waits `ms` ms. Rejects with the signal's reason when it aborts first. `ends`: contains, during
+ * the pause, the function that ends it early.
  */
 export function pause(
   ms: number,
@@ -96,7 +98,7 @@ export function pause(
   });
 }
 
-/** Waits for something, but no longer than this; p-timeout wants a positive number. */
+/** Waits for something, but at most `ms` ms; p-timeout wants a positive number. */
 export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown> =>
   pTimeout(done, {
     milliseconds: Math.max(1, ms),
@@ -105,8 +107,8 @@ export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown>
   });
 
 /**
- * At the latest so many ms from now, behind the messages that came while this process stood still:
- * they are not late, we are.
+ * At most `ms` ms from now, but after the messages that came while this process was paused: they
+ * are not late, this process is.
  */
 export function within(done: Promise<void>, ms: number): Promise<void> {
   return new Promise((resolve) => {

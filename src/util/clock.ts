@@ -1,16 +1,16 @@
 import { performance } from "node:perf_hooks";
 
 /**
- * One moment on both clocks of this process. The monotonic clock measures, and no correction of the
- * system's time bends it; but it stands still while the machine is suspended, where the wall clock
- * goes on.
+ * One moment on both clocks of this process. The monotonic clock measures, unaffected by
+ * corrections of the system's time; but it stops while the machine is suspended, and the wall clock
+ * does not.
  */
 export interface Instant {
   readonly mono: number;
   readonly wall: number;
 }
 
-/** Before all others. */
+/** Before any other moment. */
 export const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
 /** A clock, in ms. */
@@ -19,14 +19,14 @@ interface Ticker {
 }
 
 /**
- * The clocks of this process, as everything here reads them: by way of this object a test can put
- * them on, for all lock clients of its process. What is put on never goes back, so a lease only
- * ends earlier than it would.
+ * The clocks of this process, for all code here: through this object a test can advance them, for
+ * all lock clients of its process. They never go back, so a lease can only end earlier than without
+ * that.
  */
 export const clocks: { mono: Ticker; wall: Ticker } = { mono: performance, wall: Date };
 
 /**
- * Taken before a command is sent: what Redis does happens later, so a deadline counted from here is
+ * Read before a command is sent. Redis runs the command later, so a deadline counted from here is
  * never too late.
  */
 export function now(): Instant {

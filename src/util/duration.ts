@@ -1,4 +1,4 @@
-/** How long something took or may take, as messages say it: "500 ms", "1.5 s", "30 s". */
+/** A duration in messages: "500 ms", "1.5 s", "30 s". */
 export function duration(ms: number): string {
   const rounded = Math.round(ms);
   if (rounded < 1_000) return `${rounded} ms`;

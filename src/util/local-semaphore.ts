@@ -1,7 +1,7 @@
 import { onAbort } from "./abort.ts";
 import { clearTimeout, setTimeout } from "./real-timers.ts";
 
-/** Lets so many borrowers in at a time, first come first, in memory. */
+/** Lets up to `capacity` borrowers in at a time, first come first served, in memory. */
 export class LocalSemaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -11,8 +11,8 @@ export class LocalSemaphore {
   }
 
   /**
-   * True: come in, and call `leave` afterwards. False: `wait` ms were over first. Rejects with the
-   * signal's reason.
+   * True: the caller is in, and must call `leave` afterwards. False: `wait` ms were over first.
+   * Rejects with the signal's reason.
    */
   async enter(wait: number, signal: AbortSignal | undefined): Promise<boolean> {
     signal?.throwIfAborted();

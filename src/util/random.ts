@@ -3,8 +3,8 @@ import { randomBytes, randomFillSync, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
 /**
- * `[label/]host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also
- * over restarts of the process. `label`: one word; "": none.
+ * `[label/]host:pid:random`: shown to people as a holder or a waiter. Never repeats, even after
+ * restarts of the process. `label`: one word; "": none.
  */
 export function newClientId(label: string): string {
   const host = hostname()
@@ -24,14 +24,14 @@ export function newRequestId(): string {
 }
 
 /**
- * Fresh bits: `randomUUID()` and `randomInt()` take theirs from a pool that a snapshot of the heap
- * would copy. 2 µs.
+ * Fresh bits: `randomUUID()` and `randomInt()` take theirs from a pool, which a snapshot of the
+ * heap would copy. 2 µs.
  */
 export function drawBits(into: Uint32Array, at: number, length: number): void {
   randomFillSync(into, at, length);
 }
 
-/** What makes a probe's message known again: nobody else can say it before it was published. */
+/** Identifies a probe's message: no other client can know it before it is published. */
 export function newNonce(): string {
   return randomBytes(8).toString("hex");
 }
@@ -42,8 +42,8 @@ export function between(low: number, high: number): number {
 }
 
 /**
- * What to wait before the n-th further try (from 0): `least`, doubled each time up to `most`, by
- * `spread` more or less.
+ * The pause before the n-th further try (from 0): `least`, doubled each time up to `most`, plus or
+ * minus `spread`.
  */
 export function doubling(tries: number, least: number, most: number, spread: number): number {
   return Math.min(most, least * 2 ** Math.min(tries, 10)) * between(1 - spread, 1 + spread);

@@ -1,4 +1,7 @@
-/** What decides about a key's hash slot: its tag, if it has one that is not empty, else all of it. */
+/**
+ * The part of a key that determines its hash slot: its tag, if it has a non-empty one, otherwise
+ * all of it.
+ */
 export function hashed(key: string): string {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
@@ -7,7 +10,7 @@ export function hashed(key: string): string {
 
 /**
  * The hash slot of a key or a sharded channel: CRC16 (XMODEM) of its tag or of all of it. The
- * package that ioredis uses for this goes past an empty tag and finds another slot than Redis.
+ * package that ioredis uses for this skips an empty tag and finds another slot than Redis.
  */
 export function slotOf(key: string): number {
   let crc = 0;
@@ -19,9 +22,9 @@ export function slotOf(key: string): number {
 }
 
 /**
- * One key for each hash slot in use: what `make` makes of the shortest tag that lands there. Tags
- * are tried once, in order, as far as they are needed: the first slot costs a few milliseconds, all
- * 16 384 together some hundred.
+ * One key for each hash slot in use: the result of `make` for the shortest tag with that slot. Tags
+ * are tried once, in order, as far as needed: the first slot costs a few milliseconds, all 16 384
+ * together some hundred.
  */
 export class SlotKeys {
   readonly #make: (tag: string) => string;
@@ -32,7 +35,7 @@ export class SlotKeys {
     this.#make = make;
   }
 
-  /** A slot that no tag reaches would be looked for for ever: `hasOneSlotPerLock` tells before. */
+  /** Never ends for a slot that no tag reaches: check `hasOneSlotPerLock` first. */
   of(slot: number): string {
     for (;;) {
       const known = this.#found.get(slot);

@@ -8,8 +8,8 @@ export const TIMER_MAX = 2 ** 31 - 1;
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
 export abstract class Timer {
   /**
-   * When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only
-   * Timers writes them.
+   * When it rings on the monotonic clock, and its place in the heap (-1: not set). Only Timers
+   * writes them.
    */
   at = Number.POSITIVE_INFINITY;
   index = -1;
@@ -28,9 +28,9 @@ export class CallTimer extends Timer {
 }
 
 /**
- * All timers of a client behind one timer: ten thousand parked waiters need no timer each. A binary
- * heap; clearing an alarm is O(log n), and the timer is only ever re-armed for an earlier time. The
- * timer never keeps the process alive: waiting callers do that themselves.
+ * All timers of a client with one Node timer: ten thousand parked waiters need no timer each. A
+ * binary heap; clearing an alarm is O(log n), and the timer is only ever re-armed for an earlier
+ * time. The timer never keeps the process alive: waiting callers do that themselves.
  */
 export class Timers {
   readonly #heap: Timer[] = [];
@@ -40,9 +40,8 @@ export class Timers {
   #armed = Number.POSITIVE_INFINITY;
 
   /**
-   * `isPatient`: callbacks run behind the replies and messages that came while this process stood
-   * still, so that a reply that came in time is not called late. The end of a lease waits for no
-   * input.
+   * `isPatient`: callbacks run after the replies and messages that came while this process was
+   * paused, so that a reply in time does not count as late. The end of a lease waits for no input.
    */
   constructor(isPatient: boolean) {
     this.#isPatient = isPatient;
@@ -57,7 +56,7 @@ export class Timers {
     return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Rings what is due: the clock was put on. */
+  /** Rings the alarms that are due, after the clock was advanced. */
   look(): void {
     this.#fire();
   }
@@ -95,7 +94,7 @@ export class Timers {
     this.#armed = Number.POSITIVE_INFINITY;
   }
 
-  /** What is there to be read is read first. */
+  /** Pending input is read first. */
   readonly #read = (): void => {
     this.#immediate = setImmediate(this.#fire);
   };

@@ -24,7 +24,7 @@ describe("readers and writers", () => {
   const write = (by: string, token: number, time: Time, more?: Held): Line[] =>
     held(by, "writeLock", token, time, more);
 
-  it("are inside together, if they read", () => {
+  it("may overlap only if all of them read", () => {
     const [reads, writes] = [read("1.1", 5, [10, 30]), write("1.1", 5, [10, 30])];
     isSound(...reads, ...read("2.1", 5, [20, 40]));
     breaks("one holder", ...reads, ...write("2.1", 6, [20, 40]));
@@ -32,7 +32,7 @@ describe("readers and writers", () => {
     breaks("one holder", ...writes, ...write("2.1", 6, [20, 40]));
   });
 
-  it("have tokens by which writers come before readers, and readers before writers", () => {
+  it("have tokens that order writers before readers and readers before writers", () => {
     const phase = [...read("1.1", 5, [10, 20]), ...read("2.1", 5, [12, 20])];
     isSound(...phase, ...write("1.1", 6, [30, 40], { call: 2 }));
     breaks("growing tokens", ...phase, ...write("1.1", 5, [30, 40], { call: 2 }));
@@ -40,7 +40,7 @@ describe("readers and writers", () => {
     breaks("growing tokens", ...phase, ...read("3.1", 4, [15, 20]));
   });
 
-  it("go on with a token that a writer had only when that became a reader", () => {
+  it("may reuse a writer's token only when that writer became a reader", () => {
     const lines = [
       ...write("1.1", 5, [10, 20]),
       ...read("1.1", 5, [20, 40], { call: 2, writer: 1 }),
@@ -50,13 +50,13 @@ describe("readers and writers", () => {
     breaks("growing tokens", ...lines, ...write("3.1", 5, [50, 60]));
   });
 
-  it("may find a phase from before a loss, and no writer may", () => {
+  it("may join a phase from before a data loss, which a writer may not", () => {
     const before = [...read("1.1", 50, [5, 7]), ...write("2.1", 100, [10, 15]), forgot(20, 18, [150, 160])];
     isSound(...before, ...read("3.1", 50, [30, 40], { at: 25 }));
     breaks("growing tokens", ...before, ...write("3.1", 50, [30, 40], { at: 25 }));
   });
 
-  it("may find a phase that began while servers were exchanged, and no writer may", () => {
+  it("may join a phase that began while servers were exchanged, which a writer may not", () => {
     const before = [forgot(40, 18, [150, 160]), ...read("1.1", 155, [25, 26])];
     isSound(...before, ...read("2.1", 152, [28, 30], { at: 27 }));
     breaks("growing tokens", ...before, ...write("2.1", 152, [28, 30], { at: 27 }));
@@ -68,14 +68,14 @@ describe("permits", () => {
   const take = (by: string, units: number, token: number, time: Time, more?: Held): Line[] =>
     held(by, "permit", token, time, { units, ...more });
 
-  it("are not more than there are", () => {
+  it("never exceed the limit", () => {
     const two = [...take("1.1", 1, 5, [10, 40]), ...take("2.1", 2, 6, [20, 40])];
     isSound(...two);
     isSound(...two, ...take("3.1", 1, 7, [40, 50]));
     breaks("enough permits", ...two, ...take("3.1", 1, 7, [39, 50]));
   });
 
-  it("have tokens, of which holders may hear in another order", () => {
+  it("have tokens, which holders may receive in a different order", () => {
     const first = take("1.1", 1, 6, [10, 40]);
     isSound(...first, ...take("2.1", 1, 5, [20, 40]));
     breaks("growing tokens", ...first, ...take("2.1", 1, 6, [20, 40]));
@@ -85,7 +85,7 @@ describe("permits", () => {
     isSound(...passed, ...take("2.1", 1, 9, [12, 40]));
   });
 
-  it("are given at once to one that they suffice, unless something is wrong", () => {
+  it("are granted at once to a caller whose request fits, unless a fault is active", () => {
     const other = { call: 9, lock: "other", wait: 0 };
     // At first a process may not be connected.
     const soon = take("2.1", 2, 6, [1_400, 1_410]);
@@ -105,7 +105,7 @@ describe("permits", () => {
     breaks("what fits is given", ...lines, ...refused("3.1"));
   });
 
-  it("are as many as have been set since the first of those that are there came", () => {
+  it("may be as many as any limit in force since the oldest present holder came", () => {
     const set = (number: number, permits: number, [asked, answered]: [number, number | null]): Line[] => [
       [asked, "9.1", { is: "sets", set: number, lock: "it", permits }],
       ...(answered ? ([[answered, "9.1", { is: "has set", set: number, error: null }]] as Line[]) : []),
@@ -122,7 +122,7 @@ describe("permits", () => {
     isSound(...raised, ...set(2, 2, [200, 210]), forgot(300, 290), ...four);
   });
 
-  it("that a server has forgotten are given once more", () => {
+  it("that a server has forgotten are granted again", () => {
     const lines = [
       ...take("1.1", 3, 100, [10, 50]),
       forgot(20, 18, [150, 160]),
@@ -133,7 +133,7 @@ describe("permits", () => {
   });
 });
 
-it("a leader is the only one, and counted on as long as it is seen", () => {
+it("a leader is alone, and counts until it first sees its lease as lost", () => {
   const leads = [
     ...held("1.1", "election", 5, [10, 91], { left: 0, error: "LOCK_LOST expired" }),
     seen(30, "1.1", true),
@@ -143,13 +143,13 @@ it("a leader is the only one, and counted on as long as it is seen", () => {
   breaks("one holder", ...leads, ...held("2.1", "election", 6, [29, 80]));
 });
 
-describe("a leader that comes again", () => {
+describe("a leader that leads again", () => {
   const leads = (by: string, call: number, again: number, token: number, [from, to]: Time) =>
     held(by, "election", token, [from, to], { at: from - 1, call, again, listens: true });
   const unheld = seen(20, "1.1", false);
   const told = lost(30, "1.1", "LOCK_LOST expired");
 
-  it("is told of its loss by its signal", () => {
+  it("receives its loss by its signal", () => {
     const body = leads("1.1", 1, 0, 5, [10, 3_000]);
     isSound(...body, unheld, told);
     breaks("signals tell losses", ...body, unheld);
@@ -157,7 +157,7 @@ describe("a leader that comes again", () => {
     isSound(...body, unheld, ...stopped(15, 2_900, "1.1"));
   });
 
-  it("runs no body beside its own last one, nor for long beside another's", () => {
+  it("runs no second body beside its own last one, and overlaps with another leader only briefly", () => {
     const first = [...leads("1.1", 1, 0, 5, [10, 3_000]), unheld, told];
     isSound(...first, ...leads("1.1", 2, 1, 6, [3_001, 3_010]));
     breaks("one body", ...first, ...leads("1.1", 2, 1, 6, [2_990, 3_010]));
@@ -166,7 +166,7 @@ describe("a leader that comes again", () => {
   });
 });
 
-describe("those that observe a leader", () => {
+describe("observers of a leader", () => {
   const shown = (at: number, token: number, number: number): Line => [
     at,
     "3.1",
@@ -192,30 +192,30 @@ describe("those that observe a leader", () => {
   });
 });
 
-describe("what runs once per interval", () => {
+describe("a job that runs once per interval", () => {
   const ran = (by: string, begin: number, time: Time, more?: Held): Line[] =>
     held(by, "once", begin, time, { at: time[0] - 1, every: 400, ...more });
   const first = ran("1.1", 1_000, [10, 20]);
 
-  it("begins once in it, by the server's clock", () => {
+  it("begins once per interval, by the server's clock", () => {
     isSound(...first, ...ran("2.1", 1_400, [410, 420]));
     breaks("once per interval", ...first, ...ran("2.1", 1_399, [410, 420]));
   });
 
-  it("and where its times are slots, once in each", () => {
+  it("begins once per slot when its intervals are aligned", () => {
     const aligned = true;
     isSound(...ran("1.1", 1_190, [10, 20], { aligned }), ...ran("2.1", 1_201, [25, 30]));
     breaks("once per interval", ...ran("1.1", 801, [10, 20], { aligned }), ...ran("2.1", 1_199, [410, 420]));
   });
 
-  it("runs again when the one before has failed, or was forgotten", () => {
+  it("runs again after a run that failed or was forgotten", () => {
     const again = ran("2.1", 1_100, [110, 120]);
     isSound(...ran("1.1", 1_000, [10, 20], { error: "Error" }), ...again);
     isSound(...first.slice(0, 2), dead(15, "1.1"), ...again);
     isSound(...first, forgot(50, 45), ...again);
   });
 
-  it("may overlap with one that the server has forgotten, and with no other", () => {
+  it("may overlap only with a run that the server has forgotten", () => {
     // The times of turns are ms, and what a server forgot is told in its µs.
     const both = [...ran("1.1", 1_000, [10, 60]), ...ran("2.1", 1_400, [50, 70])];
     const forgetting = (from: number, to: number): Line => forgot(45, 40, [from, to]);
@@ -223,7 +223,7 @@ describe("what runs once per interval", () => {
     breaks("one holder", ...both, forgetting(100_000, 900_000));
   });
 
-  it("comes again while nothing is wrong", () => {
+  it("runs again in the next interval unless a fault is active", () => {
     const idle = (at: number): Line[] => [
       asks(at, "2.1", { call: at, kind: "once", wait: 5_000 }),
       [at + 1, "2.1", { is: "busy", call: at }],

@@ -26,21 +26,21 @@ const locks = (by: string, token: number, time: readonly [number, number], more?
   held(by, "lock", token, time, more);
 
 describe("one holder", () => {
-  it("is content with holds one after the other", () => {
+  it("accepts holds that follow each other", () => {
     isSound(...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [20, 30]));
   });
 
-  it("finds two who hold at the same time, also in one process", () => {
+  it("finds two holders at the same time, also in one process", () => {
     breaks("one holder", ...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [19, 30]));
     breaks("one holder", ...locks("1.1", 100, [10, 20]), ...locks("1.1", 200, [19, 30], { call: 2 }));
   });
 
-  it("finds a short hold within a long one, after another short one", () => {
+  it("finds a short hold inside a long one, after another short one", () => {
     const shorts = [...locks("2.1", 200, [20, 30]), ...locks("3.1", 300, [40, 50])];
     breaks(["one holder", "one holder"], ...locks("1.1", 100, [10, 90]), ...shorts);
   });
 
-  it("names all who hold at the same time", () => {
+  it("names all simultaneous holders", () => {
     const three = [1, 2, 3].flatMap((one) => locks(`${one}.1`, 100 * one, [10 * one, 50]));
     expect(check(history(...three)).map(({ what }) => what)).toEqual([
       "two holders of it for 30.000 ms: 1.1#1 with token 100 and 2.1#1 with token 200",
@@ -48,7 +48,7 @@ describe("one holder", () => {
     ]);
   });
 
-  it("counts a silent holder until its deadline, with what renewals added", () => {
+  it("counts a silent holder until its deadline, including renewals", () => {
     const [ask, lease, unlock, unlocked] = locks("1.1", 100, [10, 200], { left: 50 }) as [
       Line,
       Line,
@@ -61,14 +61,14 @@ describe("one holder", () => {
     breaks("one holder", ask, lease, unlock, unlocked, ...next); // the holder still had it at 200
   });
 
-  it("counts a holder no longer when it is dead, was told of its loss, or saw it", () => {
+  it("stops counting a holder that is dead, was notified of its loss, or noticed it", () => {
     const holder = [...locks("1.1", 100, [10, 90]).slice(0, 2), ...locks("2.1", 200, [30, 40])];
     for (const end of [dead(29, "1.1"), lost(29, "1.1", "x"), seen(29, "1.1", false)])
       isSound(...holder, end);
     breaks("one holder", ...holder);
   });
 
-  it("excuses a hold from before and one from after the data was lost, and no others", () => {
+  it("excuses only overlaps of a hold from before a data loss with one from after it", () => {
     const loss = forgot(20, 18, [150, 160]);
     const [before, after] = [locks("1.1", 100, [10, 50]), locks("2.1", 200, [30, 40])];
     isSound(...before, loss, ...after);
@@ -77,7 +77,7 @@ describe("one holder", () => {
   });
 });
 
-describe("a hold from before a loss that its process passes on", () => {
+describe("a hold from before a data loss that its process hands off locally", () => {
   const passed = (from: number): Line[] => [
     ...locks("1.1", 100, [10, 15]),
     forgot(20, 18, [150, 160]),
@@ -85,17 +85,17 @@ describe("a hold from before a loss that its process passes on", () => {
     ...locks("1.1", 101, [from, from + 5], { call: 2, at: from - 1 }),
   ];
 
-  it("may begin a turn for a moment, and not later", () => {
+  it("may begin a turn shortly after the loss, and not later", () => {
     isSound(...passed(110));
     breaks(["one holder", "growing tokens"], ...passed(800));
   });
 
-  it("is forgiven the time in which the process stood still", () => {
+  it("is forgiven the time for which the process was stopped", () => {
     isSound(...passed(800), ...stopped(25, 790, "1.1"));
   });
 });
 
-describe("the monotonic register: claims on one clock, whatever tokens and deadlines say", () => {
+describe("the monotonic register: claims on one clock, regardless of tokens and deadlines", () => {
   /** Claims at these times; asks at the first of them. */
   function claims(by: string, times: readonly number[], kind: LockKind = "lock", units?: number): Line[] {
     const [first = 0, ...rest] = times;
@@ -110,18 +110,18 @@ describe("the monotonic register: claims on one clock, whatever tokens and deadl
   const found = (...lines: Line[]): string[] =>
     register(tellStory(history(...lines))).map(({ what }) => what);
 
-  it("one after the other prove nothing, also in the same microsecond", () => {
+  it("finds nothing in claims that follow each other, also within the same microsecond", () => {
     expect(found(...claims("1.1", [10, 20]), ...claims("2.1", [20, 30]))).toEqual([]);
   });
 
-  it("that overlap are told with both stretches", () => {
+  it("reports overlapping claims with both periods", () => {
     expect(found(...claims("1.1", [10, 20]), ...claims("2.1", [19, 30]))).toEqual([
       "claims of it overlap for 1.000 ms on the monotonic clock, in µs: 1.1#1 from 10000 to 20000, 2.1#1 from 19000 to 30000",
     ]);
     expect(found(...claims("1.1", [10, 15, 20]), ...claims("2.1", [12]))).toHaveLength(1);
   });
 
-  it("count from the first time to the last at which the lease said 'held', and no longer", () => {
+  it("counts a claim from the first to the last moment at which the lease said 'held'", () => {
     const silent: Line[] = claims("1.1", [10, 20]).map(([at, by, told]) =>
       told.is === "unlock" ? [at, by, { ...told, held: false }] : [at, by, told],
     );
@@ -130,7 +130,7 @@ describe("the monotonic register: claims on one clock, whatever tokens and deadl
     expect(found(...silent, renewed, ...claims("2.1", [15, 30]))).toEqual([]);
   });
 
-  it("may overlap in what a server has forgotten, until its leases are over", () => {
+  it("lets claims overlap after a server has forgotten them, until their leases are over", () => {
     const loss = forgot(15, 14);
     expect(found(...claims("1.1", [10, 40]), loss, ...claims("2.1", [30, 35]))).toEqual([]);
     expect(found(...claims("1.1", [10, 9_000]), loss, ...claims("2.1", [8_000, 8_500]))).toHaveLength(1);
@@ -148,18 +148,18 @@ describe("the monotonic register: claims on one clock, whatever tokens and deadl
 });
 
 describe("growing tokens", () => {
-  it("finds one that falls, and one that comes twice", () => {
+  it("finds a token that falls, and one that repeats", () => {
     for (const token of [100, 200])
       breaks("growing tokens", ...locks("1.1", 200, [10, 20]), ...locks("2.1", token, [30, 40]));
   });
 
-  it("knows that a lease is no turn that was over when its process wrote it down", () => {
+  it("ignores a lease that was over when its process recorded it", () => {
     const late = (left: number): Line[] => locks("2.1", 100, [30, 31], { left });
     isSound(...locks("1.1", 200, [10, 20]), ...late(0));
     breaks("growing tokens", ...locks("1.1", 200, [10, 20]), ...late(5));
   });
 
-  it("lets a hold from before a loss come late, but a caller that asks afterwards gets a larger token", () => {
+  it("lets a hold from before a data loss be recorded late, but a later request must get a larger token", () => {
     const lines = [forgot(20, 18, [150, 160]), ...locks("1.1", 200, [25, 26])];
     isSound(...lines, ...locks("2.1", 140, [27, 28]));
     breaks("growing tokens", ...lines, ...locks("2.1", 140, [35, 36], { at: 30 }));
@@ -169,41 +169,41 @@ describe("growing tokens", () => {
 describe("endings", () => {
   const over = (at: number): Line => [at, "director", { is: "over" }];
 
-  it("finds a call without an answer, and excuses the dead", () => {
+  it("finds a call without an answer, and excuses dead processes", () => {
     breaks("every call ends", asks(0, "1.1"), over(10_000));
     isSound(asks(0, "1.1"), dead(5, "1.1"), over(10_000));
   });
 
-  it("finds an answer that is too late, and forgives the time in which the process stood still", () => {
+  it("finds a late answer, and forgives the time for which the process was stopped", () => {
     const late: Line[] = [asks(0, "1.1", { wait: 1_000 }), [6_000, "1.1", { is: "busy", call: 1 }]];
     breaks("answers in time", ...late);
     isSound(...late, ...stopped(500, 3_000, "1.1"));
     breaks("answers in time", asks(0, "1.1"), [9, "1.1", { is: "abort", call: 1 }], over(8_000));
   });
 
-  it("finds an unlock without an end", () => {
+  it("finds an unlock that never ends", () => {
     breaks("every unlock ends", ...locks("1.1", 100, [10, 20]).slice(0, 3), over(5_000));
   });
 
-  it("finds who waits too long while nothing is wrong, and only then", () => {
+  it("finds a caller that waits too long, but only while no fault is active", () => {
     const long = locks("1.1", 1, [16_000, 16_001]);
     breaks("nobody starves", ...long);
     isSound(...long, fault(5_000, "cut"), [5_100, "director", { is: "healed", number: 1, kind: "cut" }]);
   });
 
-  it("finds a loss that nothing explains", () => {
+  it("finds a loss without a cause", () => {
     const lines = [...locks("1.1", 100, [10, 20]), lost(15, "1.1", "LOCK_LOST taken")];
     breaks("no loss without a reason", ...lines);
     isSound(...lines, fault(12, "cut"));
   });
 
-  it("finds what nobody handled, and a worker that ends by itself", () => {
+  it("finds unhandled rejections, and a worker that exits by itself", () => {
     breaks("quiet processes", [1, "1.1", { is: "unhandled", error: "Error: x" }]);
     breaks("living processes", [1, "1.1", { is: "up", settings: "" }], dead(2, "1.1", false));
   });
 });
 
-it("the excerpt shows who took part, and what happened between", () => {
+it("the excerpt shows which callers took part and what happened in between", () => {
   const both = [...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [15, 30])];
   const events = history(...both, fault(12, "cut connections"));
   const [violation] = check(events);

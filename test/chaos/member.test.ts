@@ -9,7 +9,7 @@ import type { Order } from "./worker/orders.ts";
 
 const LAST: readonly Order[] = [{ do: "drain" }, { do: "close", grace: 0 }, { do: "exit" }];
 
-it("a worker that has not begun yet ends when it is told to", async () => {
+it("a worker that has not begun yet stops on request", async () => {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const recorder = new Recorder(folder, "director");
@@ -26,7 +26,7 @@ it("a worker that has not begun yet ends when it is told to", async () => {
         owns: [],
         taste: { shared: 0 },
         address: { redis: { host: "127.0.0.1", port: 1 } },
-        connect: {},
+        connect: { driver: "ioredis 6, RESP3", keyPrefix: "" },
         client: {},
         plant: null,
       }),

@@ -31,16 +31,16 @@ interface Ill extends Omit<RunOptions, "topology" | "seed" | "plant"> {
 
 // What the bugs need to show themselves.
 
-/** Stops a worker, one by its place or any: for longer than short leases, or than a grant lives. */
-const longStop = (ms: number, who?: number): Fault => ({
+/** Stops a worker: for longer than its lease, or than a grant lives. */
+const longStop = (ms: number): Fault => ({
   kind: "stop a worker for long",
   weight: 1,
   async run({ fleet: { members }, dice }, begin) {
-    const victim = who === undefined ? dice.pick(members) : members[who];
-    begin(`${victim?.by}`);
-    victim?.suspend();
+    const victim = dice.pick(members);
+    begin(victim.by);
+    victim.suspend();
     await delay(ms);
-    victim?.resume();
+    victim.resume();
   },
 });
 
@@ -134,18 +134,21 @@ const ofLocks: readonly Ill[] = [
   },
   { plant: "release unowned", rules: ["one holder"], seconds: 8, only: ["drop replies"] },
   { plant: "release unowned", rules: ["one holder"], seconds: 8, faults: () => [twice, twice, twice] },
-  {
-    plant: "deadline late",
-    rules: ["one holder"],
-    seconds: 14,
-    faults: () => [0, 1, 2].map((who) => longStop(2_000, who)),
-  },
   { plant: "tokens counted", rules: ["growing tokens"], seconds: 5, only: ["crash and restart empty"] },
   { plant: "kept after a recall", rules: ["one holder"], seconds: 10, only: [] },
   { plant: "no refusals", rules: ["answers in time"], seconds: 8, only: ["no network", "stop the server"] },
 ];
 
 const ofShared: readonly Ill[] = [
+  {
+    plant: "deadline late",
+    rules: ["one holder"],
+    seconds: 9,
+    workers: 2,
+    // Between one lease of a patient caller and two, for which this bug believes in it.
+    faults: () => [longStop(750)],
+    ...patient("shared", { kinds: ["writeLock"] }),
+  },
   {
     plant: "a reap that tells nobody",
     rules: ["what fits is given"],
@@ -230,7 +233,7 @@ const ofQuorum: readonly Ill[] = [
  */
 const RUNS = 6;
 
-/** `isAtOnce`: the runs of all these bugs happen beside each other. */
+/** `isAtOnce`: three of these bugs have their runs beside each other. */
 function finds(topology: RunOptions["topology"], ills: readonly Ill[], isAtOnce = false): void {
   const each = isAtOnce ? it.concurrent.each(ills) : it.each(ills);
   each("$plant", { timeout: RUNS * 120_000 }, async ({ plant, rules, isJudged, ...needs }) => {
@@ -259,7 +262,7 @@ function finds(topology: RunOptions["topology"], ills: readonly Ill[], isAtOnce 
 }
 
 describe("the checker finds a planted bug", () => {
-  describe("of locks", () => finds("standalone", ofLocks));
-  describe("of what is shared", () => finds("standalone", ofShared, true));
-  describe("of a quorum", () => finds("quorum", ofQuorum));
+  describe("in locks", () => finds("standalone", ofLocks, true));
+  describe("in shared resources", () => finds("standalone", ofShared, true));
+  describe("in a quorum", () => finds("quorum", ofQuorum));
 });

@@ -26,7 +26,7 @@ async function judged(...lines: Line[]): Promise<string[]> {
 }
 
 describe.skipIf(obstacle !== null)("Porcupine", () => {
-  it("takes holds one after the other for those of a lock, and no others", async () => {
+  it("accepts holds that follow each other as those of a lock, and rejects others", async () => {
     const first = held("1.1", "lock", 5, [10, 20]);
     expect(await judged(...first, ...held("2.1", "fairLock", 6, [20, 30]))).toEqual([]);
     expect(await judged(...first, ...held("2.1", "lock", 6, [19, 30]))).toEqual([
@@ -35,20 +35,20 @@ describe.skipIf(obstacle !== null)("Porcupine", () => {
     expect(await readdir(folder)).toContain("porcupine-0.html");
   });
 
-  it("refuses tokens that fall, and takes a lock without any", async () => {
+  it("rejects falling tokens, and accepts a lock without tokens", async () => {
     const first = held("1.1", "lock", 5, [10, 20]);
     expect(await judged(...first, ...held("2.1", "lock", 5, [30, 40]))).toHaveLength(1);
     const plain = held("1.1", "spinLock", 0, [10, 20]);
     expect(await judged(...plain, ...held("2.1", "spinLock", 0, [30, 40]))).toEqual([]);
   });
 
-  it("leaves out a hold that was over before its holder had it", async () => {
+  it("leaves out a hold that was over before its holder received it", async () => {
     const first = held("1.1", "lock", 5, [10, 11]);
     const late = held("2.1", "lock", 4, [12, 13], { left: -1, error: "LOCK_LOST expired" });
     expect(await judged(...first, ...late)).toEqual([]);
   });
 
-  it("gives the lock of a killed process, and of one that lost it, to others from then on, and not before", async () => {
+  it("frees the lock of a killed process, or of one that lost it, only from that moment on", async () => {
     const killed = held("1.1", "lock", 5, [10, 90]).slice(0, 2);
     for (const end of [dead(20, "1.1"), lost(20, "1.1", "LOCK_LOST gone")]) {
       expect(await judged(...killed, end, ...held("2.1", "lock", 6, [21, 30]))).toEqual([]);
@@ -56,7 +56,7 @@ describe.skipIf(obstacle !== null)("Porcupine", () => {
     }
   });
 
-  it("leaves out what a server may have forgotten, and nothing later", async () => {
+  it("leaves out only what a server may have forgotten", async () => {
     const both = [...held("1.1", "lock", 5, [10, 30]), ...held("2.1", "lock", 4, [20, 40]), forgot(15, 14)];
     expect(await judged(...both)).toEqual([]);
     const later = [
@@ -66,7 +66,7 @@ describe.skipIf(obstacle !== null)("Porcupine", () => {
     expect(await judged(...both, ...later)).toHaveLength(1);
   });
 
-  it("takes readers together with one token, and no writer beside them or with a token that is not larger", async () => {
+  it("accepts readers together with one token, and no writer beside them or with a token that is not larger", async () => {
     const readers = [
       ...held("1.1", "readLock", 5, [10, 30]),
       ...held("2.1", "readLock", 5, [20, 40], { at: 15 }),
@@ -81,7 +81,7 @@ describe.skipIf(obstacle !== null)("Porcupine", () => {
     expect(await judged(...held("3.1", "writeLock", 5, [1, 2]), ...reads)).toEqual([]);
   });
 
-  it("takes holders of so many permits as there are", async () => {
+  it("accepts as many holders as there are permits", async () => {
     const two = held("1.1", "permit", 6, [10, 40], { units: 2 });
     expect(await judged(...two, ...held("2.1", "permit", 5, [20, 40], { units: 1 }))).toEqual([]);
     expect(await judged(...two, ...held("2.1", "permit", 5, [20, 50], { units: 2 }))).toHaveLength(1);

@@ -1,9 +1,14 @@
 import type { LockClientOptions } from "../../src/index.ts";
 import type { QuorumClientOptions } from "../../src/quorum/index.ts";
-import type { Driver } from "../support/servers/connection.ts";
+import type { Driver as IoredisDriver } from "../support/servers/connection.ts";
 import type { Dice } from "./dice.ts";
 
-const DRIVERS: Driver[] = ["ioredis 6, RESP3", "ioredis 6, RESP2", "ioredis 5"];
+export type Driver = IoredisDriver | typeof NODE_REDIS;
+
+/** Version 5 has no `keyPrefix`. */
+export const NODE_REDIS = "node-redis 6";
+
+const DRIVERS: Driver[] = ["ioredis 6, RESP3", "ioredis 6, RESP2", "ioredis 5", NODE_REDIS, NODE_REDIS];
 
 /** No grant window is longer. */
 export const LONGEST_WINDOW = 3_000;
@@ -55,5 +60,5 @@ export function quorumOptions(dice: Dice): QuorumClientOptions {
  */
 export const clockRate = (dice: Dice): number => dice.pick([0.994, 1, 1.006]);
 
-/** How it talks to Redis. */
+/** With which library it talks to Redis. */
 export const driver = (dice: Dice): Driver => dice.pick(DRIVERS);

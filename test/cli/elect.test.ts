@@ -15,7 +15,7 @@ const candidate = (name: string, line: string, ...flags: string[]) =>
 const LEADING = "echo leads $HOLDFAST_TOKEN; exec sleep 600";
 
 describe("holdfast elect", () => {
-  it("runs the command of one of them; the next one leads when that is ended, and observers see both", async () => {
+  it("runs the command of one candidate; the next one leads when that process ends, and observers see both", async () => {
     const name = freshName();
     const observer = cli("elect", "--observe", "--json", name);
     await observer.says("null");
@@ -35,7 +35,7 @@ describe("holdfast elect", () => {
     await second.finished;
   });
 
-  it("stops the command when the lead is lost, and runs it again when it leads again", async () => {
+  it("stops the command when it loses the lead, and runs it again when it leads again", async () => {
     const name = freshName();
     const { redis } = await parties.join();
     // A signal that came before the loss was the command's, and does not end the candidacy.
@@ -54,7 +54,7 @@ describe("holdfast elect", () => {
     expect((await run.finished).code).toBe(143);
   });
 
-  it("in a container, as docs/recipes.md starts it: SIGTERM reaches the command, which may end as it likes, and the lead ends with it", async () => {
+  it("in a container, started as docs/recipes.md says, SIGTERM reaches the command, which may end in its own way, and the term ends with it", async () => {
     const recipes = readFileSync(new URL("../../docs/recipes.md", import.meta.url), "utf8");
     const of = (word: string): string => new RegExp(`^${word} (.*)$`, "m").exec(recipes)?.[1] ?? "";
     const line: string[] = [of("ENTRYPOINT"), of("CMD")].flatMap((part) => JSON.parse(part));
@@ -85,7 +85,7 @@ describe("holdfast elect", () => {
     expect(await locks.election(name).leader()).toBeNull();
   });
 
-  it("ends with the command's exit code, and the lead with it", async () => {
+  it("exits with the command's exit code, and ends its term", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const run = await candidate(name, "exit 6", "--json").finished;
@@ -94,13 +94,13 @@ describe("holdfast elect", () => {
     expect(await locks.election(name).leader()).toBeNull();
   });
 
-  it("with --json has its line also where there is no such command", async () => {
+  it("with --json prints its line even if the command does not exist", async () => {
     const run = await cli("elect", "--json", freshName(), "--", "/nowhere/at-all").finished;
     expect(run).toMatchObject({ code: 127, stderr: expect.stringContaining(`"outcome":"not-run"`) });
     expect(run.stderr).not.toContain("Leads");
   });
 
-  it("a signal while it waits ends the candidacy", async () => {
+  it("a signal while it waits withdraws the candidate", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     await using _ = await locks.election(name).campaign({ value: "here" });
@@ -115,7 +115,7 @@ describe("holdfast elect", () => {
     [["elect", "a", "b", "--", "true"], /one name/],
     [["elect", "a"], /what to run/],
     [["elect", "--observe", "a", "--", "true"], /runs nothing/],
-  ])("refuses %j in one sentence", async (args, sentence) => {
+  ])("refuses %j with one sentence", async (args, sentence) => {
     const { code, stderr } = await cli(...args).finished;
     expect(code).toBe(64);
     expect(stderr).toMatch(sentence);

@@ -14,14 +14,29 @@ afterEach(() => Cli.endAll());
 describe("the exit code", () => {
   it.each([
     ["the command's", "exit 7", 7],
-    ["128 + n where signal n has ended it", "kill -9 $$", 137],
+    ["128 + n if signal n has ended it", "kill -9 $$", 137],
     ["0", "true", 0],
-    ["its own also where the program has a meaning for it", "exit 75", 75],
+    ["its own also if the program has a meaning for it", "exit 75", 75],
   ])("is %s", async (_, line, code) => {
     expect((await sh([], freshName(), line).finished).code).toBe(code);
   });
 
-  it("is 127 for a command that is not there, and 126 for one that cannot be run", async () => {
+  it("is 69 where ioredis is not installed, and the message says what to install", async () => {
+    const hooks = `export const resolve = (specifier, context, next) => {
+      if (specifier !== "ioredis") return next(specifier, context);
+      throw Object.assign(new Error("Cannot find package 'ioredis'"), { code: "ERR_MODULE_NOT_FOUND" });
+    }`;
+    const data = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
+    const register = `import { register } from "node:module"; register(${JSON.stringify(data(hooks))});`;
+    const env = { NODE_OPTIONS: `--import ${data(register)}` };
+    const { code, stderr, stdout } = await new Cli(testUrl(), ["ls"], { env }).finished;
+    expect([code, stdout]).toEqual([69, ""]);
+    expect(stderr.trim()).toBe(
+      "holdfast: The command holdfast needs ioredis, also where the application uses node-redis: npm install ioredis.",
+    );
+  });
+
+  it("is 127 for a command that does not exist, and 126 for one that cannot be run", async () => {
     const name = freshName();
     const missing = await cli("run", name, "--", "/nowhere/at-all").finished;
     expect(missing).toMatchObject({ code: 127, stderr: expect.stringContaining("no such command") });
@@ -32,7 +47,7 @@ describe("the exit code", () => {
     expect(await locks.lock(name).isLocked()).toBe(false);
   });
 
-  it("is 75, or what -E says, where somebody else has the lock all the time", async () => {
+  it("is 75, or the value of -E, when another holder has the lock throughout the wait", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     await using _ = await locks.lock(name).lock();
@@ -43,7 +58,7 @@ describe("the exit code", () => {
     expect(lastJson(moved.stderr)).toMatchObject({ outcome: "busy", code: 3, names: [name] });
   });
 
-  it("is told with the lock, and with its holder by label, host and process", async () => {
+  it("comes with a message that names the lock and its holder by label, host and process", async () => {
     const name = freshName();
     const { locks } = await parties.join({ client: { label: "charge" } });
     await using _ = await locks.lock(name).lock();
@@ -53,26 +68,26 @@ describe("the exit code", () => {
     );
   });
 
-  it("is 69 where Redis does not answer", async () => {
+  it("is 69 when Redis does not answer", async () => {
     const away = new Cli("redis://127.0.0.1:1", ["run", "--no-wait", "--json", "x", "--", "true"]);
     const { code, stderr } = await away.finished;
     expect(code).toBe(69);
     expect(lastJson(stderr)).toMatchObject({ outcome: "unavailable", code: 69 });
   });
 
-  it("with --json has its line also where the command line makes no sense", async () => {
+  it("with --json, a line is printed even for a wrong command line", async () => {
     const { code, stderr } = await cli("run", "--json", "-w", "1s", "-n", "a", "--", "true").finished;
     expect(code).toBe(64);
     expect(lastJson(stderr)).toMatchObject({ outcome: "usage", code: 64, names: ["a"] });
   });
 
-  it("is 69 where Redis does not have the database", async () => {
+  it("is 69 when Redis does not have the database", async () => {
     const url = new URL("/99999", testUrl()).href;
     const { code, stderr } = await new Cli(url, ["run", freshName(), "--", "true"]).finished;
     expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining("refuses database 99999") });
   });
 
-  it("is 79 where the lock is taken by force: the command gets the first signal at once", async () => {
+  it("is 79 after a force-release; the command gets the first signal at once", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const run = sh(
@@ -88,7 +103,7 @@ describe("the exit code", () => {
     expect(lastJson(stderr)).toMatchObject({ outcome: "lost", code: 79 });
   });
 
-  it("with --on-loss warn is the command's, which goes on", async () => {
+  it("with --on-loss warn, is that of the command, which goes on", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const run = sh(["--on-loss", "warn", "--json"], name, "echo ready; read line; echo went on; exit 4");
@@ -101,7 +116,7 @@ describe("the exit code", () => {
     expect(lastJson(stderr)).toMatchObject({ outcome: "lost", code: 4 });
   });
 
-  it("is 124 behind --max-hold; a command that ignores the signal is killed", async () => {
+  it("is 124 after --max-hold; a command that ignores the signal is killed", async () => {
     const flags = ["--max-hold", "300ms", "--kill-after", "200ms"];
     const run = await sh(flags, freshName(), 'trap "" TERM; echo ready; while :; do sleep 0.05; done')
       .finished;

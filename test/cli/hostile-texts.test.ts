@@ -109,8 +109,8 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     await terminal.says("> n ");
     await keys(`/<b>\x9b1m\u202e`, "/<b>1m_");
     await keys(`${"\x7f".repeat(5)}\r`, /b>1m_.*> n/s);
-    await keys("b", "Break? y/N");
-    await keys("y", "Force-released ");
+    await keys("b", "Type its name");
+    await keys(`${visible(held)}\r`, "Force-released ");
     await keys("q", "");
     await says(
       held,
@@ -166,15 +166,15 @@ const OWN = new RegExp(`${ESC}\\[(?:\\?(?:1049|25)[hl]|[HKJ])|\r`, "g");
 /** What a line is edited with. */
 const OF_PROMPT = new RegExp(`${ESC}\\[\\d*[GKJ]|\r`, "g");
 
-it("there is a call of every command", () => {
+it("the test calls every command", () => {
   expect(Object.keys(CALLS)).toEqual(COMMANDS.map(({ name }) => name));
 });
 
-it.each(Object.keys(CALLS))("%s prints names, labels and values so that they can do no harm", (name) =>
+it.each(Object.keys(CALLS))("holdfast %s prints names, labels and values harmlessly", (name) =>
   CALLS[name]?.(),
 );
 
-it("a command or an option that nobody knows is printed so too", async () => {
+it("the command line prints an unknown command or option harmlessly", async () => {
   await says(NAME, run(NAME));
   await says(NAME, run("help", NAME));
   await says(NAME, run("ls", `--${NAME}`));
@@ -184,7 +184,7 @@ it("a command or an option that nobody knows is printed so too", async () => {
   );
 });
 
-it("ls tells all of them apart, in lines that all have the same columns", async () => {
+it("ls prints hostile names all differently, in lines with the same columns", async () => {
   await own.admin.flushall();
   const { locks } = await own.parties.join({ url: own.url });
   for (const name of HOSTILE) await locks.lock(name).lock();
@@ -203,7 +203,7 @@ it("ls tells all of them apart, in lines that all have the same columns", async 
   for (const line of lines) expect(line).toMatch(/ lock /);
 });
 
-it("colours stand outside of what is escaped, and come from this program alone", () => {
+it("ls puts colours only outside of escaped text", () => {
   vi.stubEnv("NO_COLOR", "");
   vi.stubEnv("TERM", "xterm");
   const { isTTY } = process.stdout;
@@ -219,7 +219,7 @@ it("colours stand outside of what is escaped, and come from this program alone",
   expect(new Output({ "no-color": true }).line({ style: "red", text })).toBe(escaped);
 });
 
-it("a loss is told without harm while a command runs", async () => {
+it("run reports a loss harmlessly while its command runs", async () => {
   const running = sh([], NAME, "echo runs; sleep 60");
   await running.says("runs");
   running.kill("SIGTERM");

@@ -14,7 +14,7 @@ afterEach(() => Cli.endAll());
 
 const run = (...args: string[]) => cli(...args).finished;
 
-it("waiting processes are counted, and not their callers: as many as a lock has places for", async () => {
+it("ls and inspect count waiting processes, not their callers: as many as have a place in the queue", async () => {
   const [plain, fair] = [freshName("plain"), freshName("fair")];
   const { locks: holder } = await parties.join();
   const { locks: busy } = await parties.join({ client: { label: "busy" } });
@@ -65,7 +65,7 @@ it("inspect shows what the leader of an election proclaims", async () => {
   expect(JSON.parse((await run("inspect", "--json", lock)).stdout)).toMatchObject({ value: null });
 });
 
-it("the value of one leader is never shown beside the next one", async () => {
+it("inspect never shows one leader's value beside the next leader", async () => {
   const name = freshName("election");
   const { locks } = await parties.join();
   await using _ = await locks.election(name).campaign({ value: "old" });
@@ -84,18 +84,25 @@ it("the value of one leader is never shown beside the next one", async () => {
   expect(looked).toMatchObject([{ name, value: null }]);
 });
 
-it("a name can be given as it is printed", async () => {
+it("the command line accepts a name in its printed form", async () => {
   const own = freshName();
   const { locks } = await parties.join();
-  const names = ["\0\x1b[2J\u202e it's ", "a\\u001bb"].map((name) => own + name);
-  for (const name of [`-${own}`, ...names]) {
-    const printed = name.startsWith("-") ? name.replace("-", "\\u002d") : visible(name);
+  for (const name of ["\0\x1b[2J\u202e it's ", "a\\u001bb"].map((name) => own + name)) {
+    const printed = visible(name);
     const lease = await locks.lock(name).lock();
     expect(JSON.parse((await run("inspect", "--escaped", "--json", printed)).stdout)).toMatchObject({ name });
     expect((await run("recall", "--escaped", printed)).code).toBe(75);
     expect((await run("break", "--escaped", "--yes", printed)).code).toBe(0);
     expect(await locks.lock(name).isLocked()).toBe(false);
     await lease.unlock().catch(() => {});
+  }
+  // As it is printed, but without the flag.
+  const name = `${own}a\\u001bb`;
+  for (const [command, code] of [["inspect", 0] as const, ["recall", 0] as const, ["break", 75] as const]) {
+    const { stdout, stderr, ...ended } = await run(command, name);
+    expect([command, ended.code]).toEqual([command, code]);
+    expect(stdout + stderr).toMatch(/ A name copied from a listing needs --escaped\.\n$/);
+    expect((await run(command, own)).stdout).not.toContain("--escaped");
   }
   for (const args of [["inspect"], ["recall"], ["break", "--yes"]])
     expect(await run(...args, "--escaped", "a\\x1bb")).toMatchObject({
@@ -104,7 +111,20 @@ it("a name can be given as it is printed", async () => {
     });
 });
 
-it("top tells its keys at ?, and goes back to the locks at the next key", async () => {
+it("commands that take one name or pattern take it after --, so that it may begin with a dash", async () => {
+  const name = `-${freshName()}`;
+  const { locks } = await parties.join();
+  const lease = await locks.lock(name).lock();
+  for (const command of ["ls", "top", "inspect"])
+    expect(await run(command, "--", name)).toMatchObject({ code: 0, stdout: expect.stringContaining(name) });
+  expect((await run("recall", "--", name)).code).toBe(75);
+  expect((await run("break", "--yes", "--", name)).code).toBe(0);
+  expect(await locks.lock(name).isLocked()).toBe(false);
+  await lease.unlock().catch(() => {});
+  expect(await run("inspect", "a", "--", "b")).toMatchObject({ code: 64 });
+});
+
+it("top lists its keys after ?, and returns to the locks at the next key", async () => {
   const name = freshName();
   const { locks } = await parties.join();
   await using _ = await locks.lock(name).lock();
@@ -117,9 +137,55 @@ it("top tells its keys at ?, and goes back to the locks at the next key", async 
   const before = terminal.stdout.length;
   press("b"); // it only leaves the help
   await until(() => terminal.stdout.slice(before).includes(`> ${name}`));
-  expect(terminal.stdout.slice(before)).not.toContain("Break?");
+  expect(terminal.stdout.slice(before)).not.toContain("Type its name");
   press("/?"); // a text, and no key
   await terminal.says("/?_");
   press("\x03");
+  await terminal.finished;
+});
+
+it("top shows the selected lock with its queue after Enter, and all locks after the next", async () => {
+  const own = freshName();
+  const [name, other] = [`${own}:a`, `${own}:b`];
+  const { locks } = await parties.join();
+  const { locks: waiting } = await parties.join({ client: { label: "daily" } });
+  const leases = [await locks.lock(name).lock({ label: "nightly" }), await locks.lock(other).lock()];
+  const next = waiting.lock(name).lock();
+  await until(async () => (await locks.lock(name).inspect()).waiters?.length === 1);
+  const terminal = Cli.inTerminal(testUrl(), ["top", `${own}:*`, "--sort", "name"]);
+  const screen = () => terminal.stdout.slice(terminal.stdout.lastIndexOf("\x1b[H"));
+  const shows = (text: string | RegExp) =>
+    until(() => screen().search(text) >= 0, { what: `${text} on the screen` });
+  await shows(`> ${name}`);
+  await shows(`  ${other}`);
+  terminal.child.stdin?.write("\r");
+  await shows(/held for .* by nightly .* 1 waiting process:.* 1\. daily .* waits for/s);
+  expect(screen()).not.toContain(other);
+  terminal.child.stdin?.write("\r");
+  await shows(`> ${name}`);
+  terminal.child.stdin?.write("q");
+  await terminal.finished;
+  for (const lease of leases) await lease.unlock();
+  await (await next).unlock();
+});
+
+it("top says in the view of a lock that its lease is not renewed any more", async () => {
+  const name = freshName();
+  const { locks } = await parties.join();
+  const holder = cli("run", "--lease", "9s", name, "--", "sleep", "120");
+  await until(async () => await locks.lock(name).isLocked());
+  const terminal = Cli.inTerminal(testUrl(), ["top", name]);
+  await terminal.says(`> ${name}`);
+  terminal.child.stdin?.write("\r");
+  const lefts = () => [...terminal.stdout.matchAll(/lease left ([\d.]+) s/g)].map(([, left]) => Number(left));
+  const renewals = () => lefts().filter((left, i, all) => left > (all[i - 1] ?? left) + 1).length;
+  await until(() => renewals() >= 3, { what: "three renewals on the screen" });
+  expect(terminal.stdout).not.toContain("not renewed");
+  holder.kill("SIGSTOP");
+  await terminal.says(/its lease was not renewed for [\d.]+ s/);
+  holder.kill("SIGCONT");
+  holder.kill("SIGTERM");
+  await holder.finished;
+  terminal.child.stdin?.write("q");
   await terminal.finished;
 });

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterEach, expect, it } from "vitest";
+import { isInTime } from "../../tools/machine.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Cli, temporary } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
-import { isInTime } from "../support/machine.ts";
 import { freezeEndOf, unpauseClients } from "../support/server-pauses.ts";
 import { until } from "../support/until.ts";
 
@@ -51,7 +51,7 @@ async function lose(server: LocalServer, redis: Redis, after: number): Promise<L
   return { dead: end - readTime(beats), warned: end - readTime(signals) };
 }
 
-it(`a command is dead before the end of the lease, ${LOSSES} times`, {
+it(`a command is dead before its lease ends, ${LOSSES} times`, {
   timeout: 60_000 + LOSSES * 30_000,
 }, async ({ annotate, skip }) => {
   const server = await launchServer();

@@ -9,7 +9,7 @@ const parties = new Parties();
 afterAll(parties.close);
 afterEach(() => Cli.endAll());
 
-describe("a run inside of another one", () => {
+describe("a run inside another run", () => {
   const inside = (...args: string[]) => ["--", process.execPath, Cli.program, ...args];
 
   it("borrows the lock of the same name", async () => {
@@ -30,7 +30,7 @@ describe("a run inside of another one", () => {
     expect(outer).toMatchObject({ code: 64, stderr: expect.stringContaining("forever") });
   });
 
-  it("takes the lock where the run around it does not hold it any more", async () => {
+  it("takes the lock if the run around it no longer holds it", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const stale = [{ kind: "lock", name, token: 17 }];
@@ -39,7 +39,7 @@ describe("a run inside of another one", () => {
     expect((await new Cli(testUrl(), ["run", "-n", name, "--", "true"], { env }).finished).code).toBe(75);
   });
 
-  it("takes a slot where another client than the one around it has one", async () => {
+  it("takes a slot of its own if the slot around it belongs to another client", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     await using _ = await locks.semaphore(name, { permits: 2 }).acquire();
@@ -51,7 +51,7 @@ describe("a run inside of another one", () => {
     expect([await codeIn("host:1:0123456789abcdef"), await codeIn(locks.id)]).toEqual([0, 64]);
   });
 
-  it("with a slot has no token, not even that of the run around it", async () => {
+  it("has no token with a slot, not even that of the run around it", async () => {
     const [name, slots] = [freshName(), freshName()];
     const line = 'echo "$HOLDFAST_LOCK $HOLDFAST_LEASE_MS $(printenv HOLDFAST_TOKEN || echo none)"';
     const nested = inside("run", "--json", "--slots", "2", slots, "--", "sh", "-c", line);
@@ -62,7 +62,7 @@ describe("a run inside of another one", () => {
 });
 
 describe("the kinds", () => {
-  it("--slots lets so many in", async () => {
+  it("--slots admits up to that many runs", async () => {
     const name = freshName();
     const first = sh(["--slots", "2"], name, "echo in; read line");
     const second = sh(["--slots", "2"], name, "echo in; read line");
@@ -76,7 +76,7 @@ describe("the kinds", () => {
     await Promise.all([first.finished, second.finished]);
   });
 
-  it("--shared lets readers in together, and no --exclusive one", async () => {
+  it("--shared admits readers together, and excludes --exclusive", async () => {
     const name = freshName();
     const reader = sh(["--shared"], name, "echo in; read line");
     await reader.says("in");
@@ -86,7 +86,7 @@ describe("the kinds", () => {
     await reader.finished;
   });
 
-  it("--every runs it once; a run that fails is tried again behind its lease", async () => {
+  it("--every runs it once per interval; a failed run is retried after its lease", async () => {
     const name = freshName();
     const runs = await Promise.all(
       [1, 2, 3].map(() => sh(["--every", "1h", "--json"], name, "echo ran").finished),

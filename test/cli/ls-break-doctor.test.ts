@@ -1,8 +1,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
+import { hostname } from "node:os";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { redissonLock } from "../../src/redisson.ts";
 import { launchServer } from "../../tools/redis/index.ts";
+import { setScene } from "../page/scene.ts";
 import { Cli, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { keepAlways } from "../support/kept-reads.ts";
@@ -28,7 +30,7 @@ async function contended(name: string) {
 }
 
 describe("ls and inspect", () => {
-  it("show holder, times and waiters, for people and for programs", async () => {
+  it("show holders, times and waiters to people and as JSON", async () => {
     const [busy, quiet] = [freshName("busy"), freshName("quiet")];
     const { locks, lease, next } = await contended(busy);
     await using _ = await locks.semaphore(quiet, { permits: 3 }).acquire(2);
@@ -60,7 +62,7 @@ describe("ls and inspect", () => {
     await (await next).unlock();
   });
 
-  it("show no control characters of names and labels", async () => {
+  it("show no control characters from names and labels", async () => {
     const name = `${freshName()}\x1b[2J\r\n\t\x7f\x9b\u202e`;
     const { locks } = await parties.join();
     await using _ = await locks.lock(name).lock();
@@ -77,8 +79,29 @@ describe("ls and inspect", () => {
   });
 });
 
+it("an answer that nothing is there says where it looked, without the password", async () => {
+  const server = await launchServer({ args: ["--requirepass", "sesame"] });
+  try {
+    const { host } = new URL(server.url);
+    const where = `(${host}, database 2, prefix hf:)`;
+    for (const [line, sentence] of [
+      ["ls", `No lock is held or waited for ${where}.`],
+      ["ls order:*", `No lock like 'order:*' is held or waited for ${where}.`],
+      ["inspect x", `x is free ${where}.`],
+      ["recall x", `x is free ${where}.`],
+      ["break x --yes", `No process holds 'x' ${where}: nothing was done.`],
+    ] as const) {
+      const args = [...line.split(" "), "--prefix", "hf:"];
+      const { stdout, stderr } = await new Cli(`redis://:sesame@${host}/2`, args).finished;
+      expect((stdout + stderr).replace("holdfast: ", "")).toBe(`${sentence}\n`);
+    }
+  } finally {
+    await server.stop();
+  }
+});
+
 describe("break", () => {
-  it("ends the holder that was shown, and none with another token", async () => {
+  it("force-releases the holder that was shown, and none with another token", async () => {
     const name = freshName();
     const { lease, next } = await contended(name);
     expect(await cli("break", name)).toMatchObject({ code: 64, stderr: expect.stringContaining("--yes") });
@@ -101,7 +124,29 @@ describe("break", () => {
     await lease.unlock().catch(() => {});
   });
 
-  it("ends the leader of an election, and the holder of Redisson's lock, that were seen", async () => {
+  it("says which waiter has the lock next, or that it is free", async () => {
+    const name = freshName();
+    const { lease, next } = await contended(name);
+    const said = async (...args: string[]) => (await cli("break", "--yes", ...args)).stderr;
+    const heir = `Next: daily (${hostname()}:${process.pid})`;
+    expect(await said(name)).toBe(`holdfast: Force-released '${name}'. ${heir}.\n`);
+    expect(await said(name)).toBe(`holdfast: Force-released '${name}'. It is free.\n`);
+    await Promise.allSettled([lease.unlock(), (await next).unlock()]);
+  });
+
+  it("exits with 75 where no process holds the lock, and says so", async () => {
+    const name = freshName();
+    expect(await cli("break", "--yes", name)).toMatchObject({
+      code: 75,
+      stderr: `holdfast: No process holds '${name}' (${new URL(testUrl()).host}): nothing was done.\n`,
+    });
+    expect(await cli("break", "--yes", "--json", name)).toMatchObject({
+      code: 75,
+      stdout: `${JSON.stringify({ name, broken: 0 })}\n`,
+    });
+  });
+
+  it("force-releases the leader of an election and the holder of a Redisson lock that were shown", async () => {
     const [election, java] = [freshName("election"), freshName("java")];
     const { locks } = await parties.join();
     const term = await locks.election(election).campaign();
@@ -115,7 +160,7 @@ describe("break", () => {
     await lease.unlock().catch(() => {});
   });
 
-  it.skipIf(process.platform !== "linux")("asks a person for the name", async () => {
+  it.skipIf(process.platform !== "linux")("asks the user to type the name", async () => {
     const name = freshName();
     const { lease, next } = await contended(name);
     const refused = Cli.inTerminal(testUrl(), ["break", name]);
@@ -132,7 +177,7 @@ describe("break", () => {
   });
 });
 
-it("recall says whether the lock is in use, by its exit code too", async () => {
+it("recall reports by its exit code whether the lock is in use", async () => {
   const name = freshName();
   const { locks } = await parties.join({ client: { linger: 1_500 } });
   const lease = await locks.lock(name).lock();
@@ -144,7 +189,7 @@ it("recall says whether the lock is in use, by its exit code too", async () => {
   expect((await cli("recall", "--json", name)).code).toBe(0);
 });
 
-it("recall has readers release what they keep unused, and says when somebody writes", async () => {
+it("recall makes readers release unused cached reads, and reports a waiting writer", async () => {
   keepAlways();
   const name = freshName();
   const { locks } = await parties.join({ client: { linger: 1_500 } });
@@ -168,9 +213,57 @@ it("recall has readers release what they keep unused, and says when somebody wri
   expect((await recall()).answer).toBe("busy");
 });
 
+it("ls ends quietly when its reader has read enough", async () => {
+  const server = await launchServer();
+  const redis = new Redis(server.url);
+  onTestFinished(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+  // More than a pipe takes without a reader.
+  const names = Array.from({ length: 3_000 }, (_, i) => `lock:${String(i).padStart(4, "0")}`);
+  await setScene(
+    redis,
+    names.map((name) => ({ name, by: ["api-1", 1], held: 1_000, left: 600_000 })),
+  );
+  for (const flags of [[], ["--json"], ["--json", "--sort", "name"], ["--plain"]]) {
+    const bash = ["bash", "-o", "pipefail", "-c", '"$@" | head -n 1', "bash"];
+    const { code, stdout, stderr } = await new Cli(server.url, ["ls", ...flags], {}, (line) => [
+      ...bash,
+      ...line,
+    ]).finished;
+    expect({ code, lines: lines(stdout).length, stderr }).toEqual({ code: 0, lines: 1, stderr: "" });
+  }
+});
+
+it("inspect and break do not call a name free where they may not look at semaphores", async () => {
+  const server = await launchServer();
+  const redis = new Redis(server.url);
+  try {
+    const { locks } = await parties.join({ url: server.url });
+    await locks.semaphore("pool", { permits: 1 }).acquire();
+    await redis.call("ACL", "SETUSER", "few", "on", ">sesame", "~*", "&*", "+@all", "-hgetall");
+    const url = server.url.replace("://", "://few:sesame@");
+    for (const args of [
+      ["inspect", "pool"],
+      ["break", "pool", "--yes"],
+    ]) {
+      const { code, stdout, stderr } = await new Cli(url, args).finished;
+      expect([code, stdout]).toEqual([69, ""]);
+      expect(stderr).toMatch(/No lock .*has the name 'pool', and whether a .*semaphore.* has it is unknown/);
+    }
+    const { code, stdout } = await new Cli(url, ["inspect", "pool", "--kind", "lock"]).finished;
+    expect([code, stdout]).toEqual([0, `pool is free (${new URL(url).host}).\n`]);
+  } finally {
+    redis.disconnect();
+    await parties.close();
+    await server.stop();
+  }
+});
+
 describe("doctor", () => {
-  it("finds nothing wrong with a Redis that is fit for locks, and measures it", async () => {
-    const server = await launchServer();
+  it("finds no problem with a Redis that suits locks, and measures it", async () => {
+    const server = await launchServer({ args: ["--appendonly", "yes"] });
     try {
       const { code, stdout } = await new Cli(server.url, ["doctor"]).finished;
       expect(lines(stdout).filter((line) => !line.startsWith("✔"))).toEqual([]);
@@ -183,7 +276,7 @@ describe("doctor", () => {
     }
   });
 
-  it("says what is wrong, and what to do", async () => {
+  it("reports each problem and its remedy", async () => {
     const server = await launchServer({ args: ["--maxmemory-policy", "allkeys-lru"] });
     try {
       const { code, stdout } = await new Cli(server.url, ["doctor"]).finished;
@@ -192,6 +285,16 @@ describe("doctor", () => {
     } finally {
       await server.stop();
     }
+  });
+
+  it("marks what may cost locks later, and that is no failure", async () => {
+    const { code, stdout } = await cli("doctor");
+    expect(stdout).toMatch(/^! A restart of .* may lose held locks.*CONFIG SET appendonly yes/m);
+    expect(code).toBe(0);
+    expect(JSON.parse((await cli("doctor", "--json")).stdout)).toMatchObject({
+      ok: true,
+      warnings: [expect.stringContaining("appendonly")],
+    });
   });
 
   it("finds locks that never end", async () => {
@@ -211,9 +314,53 @@ describe("doctor", () => {
       await server.stop();
     }
   });
+
+  it("still says which locks are held and waited for where something else is wrong, and nothing twice", async () => {
+    const server = await launchServer();
+    const redis = new Redis(server.url);
+    try {
+      const [{ locks }, { locks: others }] = [
+        await parties.join({ url: server.url }),
+        await parties.join({ url: server.url }),
+      ];
+      const lease = await locks.lock("held").lock();
+      const next = others.lock("held").lock();
+      await until(() => lease.wanted.aborted);
+      await redis.call("ACL", "SETUSER", "deaf", "on", ">sesame", "~*", "&*", "+@all", "-subscribe");
+      const { code, stdout } = await new Cli(server.url.replace("://", "://deaf:sesame@"), ["doctor"])
+        .finished;
+      expect(code).toBe(69);
+      expect(stdout).toMatch(
+        /^✔ 1 locks are held, the oldest .*; 1 are waited for, the longest for .* \(held\)\.$/m,
+      );
+      expect(stdout).toMatch(/^✔ No callers wait for each other/m);
+      expect(stdout).toMatch(/^✘ Messages do not arrive/m);
+      expect(stdout).not.toMatch(/^✔ Messages arrive/m);
+      await lease.unlock();
+      await (await next).unlock();
+    } finally {
+      redis.disconnect();
+      await parties.close();
+      await server.stop();
+    }
+  });
+
+  it("names the lock that was held longest, which is no election", async () => {
+    const server = await launchServer();
+    try {
+      const { locks } = await parties.join({ url: server.url });
+      await locks.election("leader").campaign();
+      await locks.lock("held").lock();
+      const { stdout } = await new Cli(server.url, ["doctor"]).finished;
+      expect(stdout).toMatch(/^✔ 2 locks are held, the oldest for .* \(held\); 0 are waited for\.$/m);
+    } finally {
+      await parties.close();
+      await server.stop();
+    }
+  });
 });
 
-it("completion is what the shell understands", async () => {
+it("bash accepts the completion", async () => {
   const { stdout } = await cli("completion", "bash");
   const completed = (...words: string[]) => {
     const quoted = words.map((word) => `'${word}'`).join(" ");
@@ -232,20 +379,17 @@ it("completion is what the shell understands", async () => {
 
 const has = (shell: string) => spawnSync(shell, ["-c", "exit"]).status === 0;
 
-it.skipIf(!has("zsh"))(
-  "completion is what zsh understands, also where nothing else is completed",
-  async () => {
-    const { stdout } = await cli("completion", "zsh");
-    const script = `${stdout}\nprint -r -- $_comps[holdfast]`;
-    const { stderr, ...ended } = spawnSync("zsh", ["-f", "-c", script], {
-      encoding: "utf8",
-      env: { ...process.env, ZDOTDIR: temporary() }, // where it keeps what it has found
-    });
-    expect([stderr, ended.stdout]).toEqual(["", expect.stringContaining("_holdfast")]);
-  },
-);
+it.skipIf(!has("zsh"))("zsh accepts the completion, also when nothing else is completed", async () => {
+  const { stdout } = await cli("completion", "zsh");
+  const script = `${stdout}\nprint -r -- $_comps[holdfast]`;
+  const { stderr, ...ended } = spawnSync("zsh", ["-f", "-c", script], {
+    encoding: "utf8",
+    env: { ...process.env, ZDOTDIR: temporary() }, // where it keeps what it has found
+  });
+  expect([stderr, ended.stdout]).toEqual(["", expect.stringContaining("_holdfast")]);
+});
 
-it.skipIf(!has("fish"))("completion is what fish understands", async () => {
+it.skipIf(!has("fish"))("fish accepts the completion", async () => {
   const { stdout } = await cli("completion", "fish");
   const completed = (line: string) => {
     const script = `${stdout}\ncomplete -C ${JSON.stringify(line)}`;

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { type LockEvents, LockTimeoutError } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { createLockUI } from "../../src/tools/ui/index.ts";
-import { setScene, tellHeat, tellWaits } from "../page/scene.ts";
-import { EVENTS, heat, scenes } from "../page/shop.ts";
+import { setScene, tellWaits, tellWaitTimes } from "../page/scene.ts";
+import { EVENTS, scenes, waitTimes } from "../page/shop.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -114,13 +114,13 @@ async function busy() {
   return { locks, others, name, java, end };
 }
 
-it("there is a table", () => {
+it("the test reads the table of names, and finds names that are not in it", () => {
   expect(NAMES.size).toBeGreaterThan(20);
   for (const name of Object.keys(SHAPES)) expect(NAMES).toContain(name);
   expect(wrongIn({ holders: 3, holder: { id: "a" }, lease: [{ nobody: 1 }] })).toHaveLength(3);
 });
 
-it("inspect(), list(), elections, errors and events", async () => {
+it("inspect(), list(), elections, errors and events use only names of the table", async () => {
   const { locks, others, name, java, end } = await busy();
   const looks = [locks.lock(name), others.lock(name), locks.readWriteLock(name), locks.semaphore(name), java];
   for (const one of looks) expectNames(await one.inspect(), "inspect()");
@@ -152,13 +152,13 @@ it("inspect(), list(), elections, errors and events", async () => {
 });
 
 describe("the page", () => {
-  it("each view", async () => {
+  it("uses only names of the table in each view", async () => {
     await own.admin.flushall();
     const { redis, locks } = await own.parties.join({ url: own.url });
     const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["recall", "break"] });
     onTestFinished(() => ui.close());
     await setScene(own.admin, scenes);
-    await tellHeat(own.admin, heat, EVENTS);
+    await tellWaitTimes(own.admin, waitTimes, EVENTS);
     const state = async (query: string) => {
       const answer = await ui.fetch(new Request(`http://localhost/?part=state&${query}`));
       return (await answer.json()) as Record<string, unknown[]>;
@@ -167,9 +167,9 @@ describe("the page", () => {
     const one = await state("view=lock&kind=lock&name=order:4711");
     expect([one.holders?.length, one.waiters?.length, one.history?.length]).toEqual([1, 4, 3]);
     expectNames(one, "lock");
-    const heated = await state("view=heat");
-    expect(heated.heats?.length).toBeGreaterThan(3);
-    expectNames(heated, "heat");
+    const waited = await state("view=wait-times");
+    expect(waited.waitTimes?.length).toBeGreaterThan(3);
+    expectNames(waited, "wait-times");
     // Callers say that they wait, and say it again after they were seen.
     const blocked = await until(async () => {
       await tellWaits(own.admin, ["account:1", "account:2"], 7_000);
@@ -178,9 +178,17 @@ describe("the page", () => {
     });
     expect(blocked.clients?.length).toBeGreaterThan(1);
     expectNames(blocked, "blocked");
+    // A viewer who stays: without one the page notices no restart.
+    await ui.fetch(new Request("http://localhost/?part=events&view=now"));
+    await own.server.restart();
+    const restarted = await until(async () => {
+      const shown = await state("view=now");
+      return shown.restart && shown;
+    });
+    expectNames(restarted, "restart");
   });
 
-  it("an action", async () => {
+  it("uses only names of the table in the answer to an action", async () => {
     const { name, end } = await busy();
     const { redis, locks } = await own.parties.join({ url: own.url });
     const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["recall"] });
@@ -216,7 +224,7 @@ describe("the command line's --json", () => {
     return all;
   };
 
-  it("of the commands that look, and those that mend", async () => {
+  it("uses only names of the table in commands that inspect or repair", async () => {
     const { name, end } = await busy();
     for (const args of [
       ["ls", "--json"],
@@ -233,7 +241,7 @@ describe("the command line's --json", () => {
     await end();
   });
 
-  it("of those that run a command", async () => {
+  it("uses only names of the table in commands that run a command", async () => {
     const { name, end } = await busy();
     const free = freshName();
     for (const args of [
@@ -255,6 +263,6 @@ describe("the command line's --json", () => {
   });
 });
 
-it("what the table has is shown somewhere", () => {
+it("every name of the table is used somewhere", () => {
   expect([...NAMES].filter((name) => !seen.has(name))).toEqual([]);
 });

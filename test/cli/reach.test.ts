@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { Redis } from "ioredis";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { reach } from "../../src/tools/cli/reach.ts";
 import { whyNot } from "../../src/tools/cli/why-not.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
@@ -11,10 +13,7 @@ import { OwnServer } from "../support/own-server.ts";
 const own = new OwnServer();
 afterEach(() => Cli.endAll());
 
-/** Well below the time in which a command gives up that waits for an answer, which is 5 s. */
-const AT_ONCE = 4_000;
-
-describe("a Redis that lets nobody in", () => {
+describe("a Redis that refuses its clients", () => {
   beforeAll(async () => {
     await own.admin.call("ACL", "SETUSER", "poor", "on", ">sesame", "~*", "-@all", "+ping");
     await own.admin.call("ACL", "SETUSER", "noping", "on", ">sesame", "~*", "&*", "+@all", "-ping");
@@ -45,17 +44,16 @@ describe("a Redis that lets nobody in", () => {
     ["run x -- true", "redis://:sesame@OWN/99999", "refuses database 99999"],
     ["run x -- true", "redis://noping:sesame@OWN/99999", "refuses database 99999"],
     ["run x -- true", "redis://noselect:sesame@OWN/1", "refuses database 1"],
-  ])("is told at once by %s of %s", async (line, address, why) => {
+  ])("is reported with its reason by %s of %s", async (line, address, why) => {
     const [command = "", ...args] = line.split(" ");
     const url = address.replace("OWN", new URL(own.url).host);
-    const since = performance.now();
     const { code, stdout, stderr } = await new Cli(url, [command, "--json", ...args]).finished;
-    expect(performance.now() - since).toBeLessThan(AT_ONCE);
     const said = command === "doctor" ? stdout : stderr;
     expect(code).toBe(69);
     expect(said).toContain(why);
     expect(said).not.toMatch(/secret|sesame/);
-    const json: unknown = JSON.parse(said.trim().split("\n").at(-1) ?? "");
+    // ioredis warns in a line of its own that it may not run INFO, before or after.
+    const json: unknown = JSON.parse(said.split("\n").findLast((one) => one.startsWith("{")) ?? "");
     const problem = expect.stringContaining(why) as unknown;
     expect(json).toMatchObject(
       command === "doctor"
@@ -68,7 +66,7 @@ describe("a Redis that lets nobody in", () => {
     ["run NAME -- echo ran", "/1", ["-select"], "refuses database 1: NOPERM"],
     ["elect NAME -- echo ran", "", ["<sesame", ">other"], "refuses the user or the password"],
     ["elect --observe NAME", "/1", ["-select"], "refuses database 1: NOPERM"],
-  ])("ends the waiting of %s when it is connected again", async (line, db, change, why) => {
+  ])("ends the wait of %s after a reconnect", async (line, db, change, why) => {
     const name = freshName();
     await own.admin.call("ACL", "SETUSER", "later", "reset", "on", ">sesame", "~*", "&*", "+@all");
     const { locks } = await own.parties.join({ url: `${own.url.replace("://", "://:sesame@")}${db}` });
@@ -88,19 +86,31 @@ describe("a Redis that lets nobody in", () => {
     expect(stderr).not.toMatch(/sesame/);
   });
 
-  it("that nobody has named is not known by its address alone", () => {
+  it.each([
+    ["127.0.0.1:1", "connection refused"],
+    ["OWN", "wants a password"],
+  ])("at %s is not asked for the 5 s for which an answer is awaited", async (address, why) => {
+    const { hostname: host, port } = new URL(`redis://${address.replace("OWN", new URL(own.url).host)}`);
+    const target = { isGuess: false, login: {}, db: 0, isCluster: false, sentinel: undefined };
+    const since = performance.now();
+    const addresses = [{ host, port: Number(port) }];
+    await expect(reach(Redis, { ...target, addresses }, {})).rejects.toThrow(why);
+    expect(performance.now() - since).toBeLessThan(1_600);
+  });
+
+  it("at an address that the user did not name is reported with a hint to name one", () => {
     const refused = Object.assign(new Error(), { code: "ECONNREFUSED" });
     const why = whyNot(refused, "127.0.0.1:6379", { db: 0, isGuess: true }, 1);
     expect(why?.message).toContain("HOLDFAST_REDIS");
   });
 
-  it("is not that which only refuses PING", async () => {
+  it("is not confused with one that only refuses PING", async () => {
     const url = own.url.replace("://", "://noping:sesame@");
     expect((await new Cli(`${url}/1`, ["run", "x", "--", "true"]).finished).code).toBe(0);
   });
 });
 
-it("a server that hangs up at once may want TLS", async () => {
+it("a server that hangs up at once is reported as one that may want TLS", async () => {
   const server = createServer((socket) => socket.destroy());
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -120,7 +130,7 @@ it.each([
     "--slots takes a whole number from 1 to 1000000, not 'x'.",
   ],
   [["nonsense", "--json"], "There is no command 'nonsense': holdfast help lists them."],
-])("with --json %j has a line of JSON too", async (args, message) => {
+])("with --json, %j prints a line of JSON too", async (args, message) => {
   const { code, stderr } = await new Cli(own.url, args).finished;
   expect(code).toBe(64);
   expect(JSON.parse(stderr.trim().split("\n").at(-1) ?? "")).toEqual({ outcome: "usage", code: 64, message });

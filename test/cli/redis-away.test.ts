@@ -5,7 +5,7 @@ import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Cli } from "../support/cli.ts";
 import { GROUP, sentinelOptions } from "../support/servers/sentinel-setup.ts";
 
-// A Redis that is silent, and one that restarts.
+// A Redis that is silent, one that restarts, and one that is full.
 
 /** Well below the time in which a command gives up that waits for an answer, which is 5 s. */
 const AT_ONCE = 4_000;
@@ -32,8 +32,8 @@ async function listening(answer: (text: string) => string): Promise<{ url: strin
   return { url: `redis://127.0.0.1:${(fake.address() as AddressInfo).port}`, server: fake };
 }
 
-describe("beside an address that accepts and says nothing", () => {
-  it("another one is enough, and the end is not delayed", async () => {
+describe("beside an address that accepts connections and never answers", () => {
+  it("another address is enough, and does not delay the exit", async () => {
     const silent = await listening(() => "");
     const args = ["run", "--sentinel", GROUP, "x", "--", "echo", "ran"];
     const { finished } = new Cli(`${silent.url},${sentinel.url}`, args);
@@ -63,7 +63,7 @@ describe("beside an address that accepts and says nothing", () => {
   });
 });
 
-it("the database is that of the primary, where sentinels are asked for it", async () => {
+it("a run behind sentinels uses the database number on the primary", async () => {
   const args = ["run", "--sentinel", GROUP, "x", "--", "true"];
   const { code, stderr } = await new Cli(`${sentinel.url}/99999`, args).finished;
   expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining("refuses database 99999") });
@@ -74,7 +74,7 @@ describe("a Redis that restarts", () => {
     ["run --wait 1m", ["run", "--wait", "1m"]],
     ["run --redis-wait 1m --every 1h", ["run", "--redis-wait", "1m", "--every", "1h"]],
     ["elect --redis-wait 1m", ["elect", "--redis-wait", "1m"]],
-  ])("is waited for by %s", async (_, args) => {
+  ])("makes %s wait for it", async (_, args) => {
     await server.kill();
     const run = new Cli(server.url, [...args, "x", "--", "echo", "ran"]);
     await run.says("connection refused (ECONNREFUSED); trying again for ");
@@ -82,14 +82,14 @@ describe("a Redis that restarts", () => {
     expect(await run.finished).toMatchObject({ code: 0, stdout: "ran\n" });
   });
 
-  it("is waited for no longer than that", async () => {
+  it("is waited for no longer than the time given", async () => {
     const { code, stderr } = await new Cli("redis://127.0.0.1:1", ["run", "-w", "600ms", "x", "--", "true"])
       .finished;
     expect(code).toBe(69);
     expect(stderr.match(/connection refused/g)).toHaveLength(2);
   });
 
-  it("is waited for while it loads its data, and else that is told at once", async () => {
+  it("is waited for while it loads its data; otherwise a run reports it at once", async () => {
     const loading = await listening((text) =>
       "-LOADING Redis is loading the dataset in memory\r\n".repeat(text.match(/^\*/gm)?.length ?? 0),
     );
@@ -101,4 +101,20 @@ describe("a Redis that restarts", () => {
     expect((await waiting.finished).code).toBe(143);
     loading.server.close();
   });
+});
+
+it("a full Redis is reported in a sentence that says what to do, with Redis's own words after it", async () => {
+  const full = await launchServer({ args: ["--maxmemory", "1"] });
+  try {
+    for (const line of ["doctor", "run x -- true", "run --slots 2 x -- true", "elect x -- true"]) {
+      const { code, stdout, stderr } = await new Cli(full.url, line.split(" ")).finished;
+      expect({ line, code, said: stdout + stderr }).toEqual({
+        line,
+        code: 69,
+        said: expect.stringMatching(/Redis is full \(maxmemory\) .*: raise maxmemory, .* \(.*OOM command/),
+      });
+    }
+  } finally {
+    await full.stop();
+  }
 });

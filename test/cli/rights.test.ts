@@ -64,7 +64,7 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
     const { origin } = new URL(opened);
     const entered = await fetch(opened, { redirect: "manual" });
     const cookie = (entered.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
-    for (const view of ["now", "blocked", "heat"]) {
+    for (const view of ["now", "blocked", "wait-times"]) {
       const shown = (await (
         await fetch(`${origin}/?part=state&view=${view}`, { headers: { cookie } })
       ).json()) as object;

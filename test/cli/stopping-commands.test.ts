@@ -7,10 +7,10 @@ import { Output } from "../../src/tools/cli/output.ts";
 import { runUnder } from "../../src/tools/cli/run/child.ts";
 import type { Plan } from "../../src/tools/cli/run/plan.ts";
 import { Signals } from "../../src/tools/cli/run/signals.ts";
+import { isInTime } from "../../tools/machine.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli, lives, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
-import { isInTime } from "../support/machine.ts";
 import { freezeEndOf, unpauseClients } from "../support/server-pauses.ts";
 import { until } from "../support/until.ts";
 
@@ -31,9 +31,7 @@ function stateOf(pid: number): string | undefined {
 }
 
 describe.skipIf(process.platform !== "linux")("a command", () => {
-  it("is dead before the end of the lease, also where nobody reads what this program says", async ({
-    skip,
-  }) => {
+  it("is dead before its lease ends, even if this program's output is never read", async ({ skip }) => {
     const server = await launchServer();
     const redis = new Redis(server.url);
     /** Was it dead in time? */
@@ -67,7 +65,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     }
   });
 
-  it("of a run inside is killed with that", async () => {
+  it("of a nested run is killed with it", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const inner = ["run", freshName(), "--", "sh", "-c", `trap "" TERM; ${BEATING}`];
@@ -79,7 +77,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     expect(lives(pidIn(run))).toBe(false);
   });
 
-  it("gets a signal that this program gets, and no SIGKILL after it", async () => {
+  it("gets a signal that this program gets, and no SIGKILL afterwards", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const ignoring = `trap "echo told" TERM; ${BEATING}`;
@@ -95,7 +93,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     expect((await run.finished).code).toBe(79);
   });
 
-  it("has a part in a session of its own killed with it, and that outlives its ordinary end", async () => {
+  it("is killed with its child in another session, which outlives an ordinary end", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     const line = (last: string) => `setsid sh -c 'echo pid $$; exec sleep 600' & ${last}`;
@@ -124,7 +122,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     process.kill(pid, "SIGKILL");
   });
 
-  it("stops and goes on with this program, and is killed where the lease is over by then", async () => {
+  it("is stopped and resumed with this program, and killed if its lease has ended meanwhile", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     // No shell: one that is stopped while it starts a program waits for that, and is no stopped one.
@@ -147,7 +145,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     expect(beatsOf(run)).toBe(beats);
   });
 
-  it("is not started under a lease that is over, or nearly", async () => {
+  it("is not started under a lease that is over, or nearly over", async () => {
     const file = join(temporary(), "started");
     const plan: Plan = {
       command: ["touch", file],
@@ -173,7 +171,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
 });
 
 it.each(["run", "elect"])(
-  "%s gives back what it holds however often it is told to end meanwhile",
+  "holdfast %s gives back what it holds however many signals it gets meanwhile",
   async (how) => {
     const server = await launchServer();
     try {
@@ -214,7 +212,7 @@ it.each(["run", "elect"])(
   },
 );
 
-it("--max-hold may be longer than a timer can be set for", async () => {
+it("a command may have a --max-hold that is longer than any timer", async () => {
   const args = ["run", "--max-hold", "30d", freshName(), "--", "sleep", "0.3"];
   expect((await new Cli(testUrl(), args).finished).code).toBe(0);
 });

@@ -45,7 +45,7 @@ it.each([
   expect(await fails(...args)).toBe(`holdfast: Unknown option '${typed}': did you mean ${meant}?`);
 });
 
-it("nothing is suggested where nothing is near", async () => {
+it("the command line suggests nothing when no known word is close", async () => {
   for (const typed of ["nonsense", "x", "deploy", "q", "y".repeat(4_000)])
     expect(await fails(typed)).toBe(
       `holdfast: There is no command ${quoteWhole(typed)}: holdfast help lists them.`,
@@ -68,7 +68,7 @@ it.each([
   [["run", "--signal", "sigtrem", "x", "--", "true"], "not 'sigtrem': did you mean TERM?"],
   [["completion", "bsah"], "holdfast completion takes bash, zsh or fish, not 'bsah': did you mean bash?"],
   [["completion"], "holdfast completion takes bash, zsh or fish."],
-])("a word of a short list: %j", async (args, sentence) => {
+])("the command line suggests words from a short list: %j", async (args, sentence) => {
   expect((await fails(...args)).slice(-sentence.length)).toBe(sentence);
 });
 
@@ -79,7 +79,7 @@ it.each([
   [["--hlep"], "Unknown option '--hlep': did you mean --help?"],
   [["--vresion"], "Unknown option '--vresion': did you mean --version?"],
   [["--nonsense"], "Unknown option '--nonsense': holdfast help lists them."],
-])("an option where the command should stand: %j", async (args, sentence) => {
+])("the command line recognizes an option in the place of the command: %j", async (args, sentence) => {
   expect(await fails(...args)).toBe(`holdfast: ${sentence}`);
 });
 
@@ -90,11 +90,11 @@ it.each([
     "Option '-w' needs a value: what comes after it begins with a dash.",
   ],
   [["ls", "--json=yes"], "Option '--json' takes no value."],
-])("a value that is missing, or too much: %j", async (args, sentence) => {
+])("the command line reports a missing or surplus value: %j", async (args, sentence) => {
   expect(await fails(...args)).toBe(`holdfast: ${sentence}`);
 });
 
-it("each word of one slip is found: a letter too few, too many, another, or two that have changed places", () => {
+it("the command line finds each word after one typing slip: a letter missing, added, wrong, or two swapped", () => {
   const commands = COMMANDS.map(({ name }) => name);
   for (const words of [commands, ...COMMANDS.map(({ flags }) => Object.keys({ ...flags, ...COMMON }))]) {
     const meant = new Map<string, string[]>();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Column, table, widthOf } from "../../src/tools/cli/table.ts";
+import { type Column, table, widthOf, wrapped } from "../../src/tools/cli/table.ts";
 import { visible } from "../../src/util/visible.ts";
 
 // Tables for narrow terminals, of names that other programs have made up.
@@ -27,19 +27,16 @@ const ROWS: readonly Row[] = [
   { name: "e\u0301".repeat(30), holder: "👩‍💻 me" },
 ];
 
-it.each([40, 48, 57, 72, 100])(
-  "of %i columns has the columns that fit, in lines of the same width",
-  (width) => {
-    const lines = table(COLUMNS, ROWS, width);
-    for (const line of lines) {
-      expect(widthOf(line)).toBeLessThanOrEqual(width);
-      expect(line).not.toMatch(/\p{Cc}|\u202e/u);
-    }
-    // The last column is aligned to the right, so all lines end in it.
-    expect(new Set(lines.map(widthOf)).size).toBe(1);
-    expect(lines[0]).toMatch(/^NAME +.*HOLDER +.*WAIT/);
-  },
-);
+it.each([40, 48, 57, 72, 100])("a table of %i columns shows what fits, in lines of equal width", (width) => {
+  const lines = table(COLUMNS, ROWS, width);
+  for (const line of lines) {
+    expect(widthOf(line)).toBeLessThanOrEqual(width);
+    expect(line).not.toMatch(/\p{Cc}|\u202e/u);
+  }
+  // The last column is aligned to the right, so all lines end in it.
+  expect(new Set(lines.map(widthOf)).size).toBe(1);
+  expect(lines[0]).toMatch(/^NAME +.*HOLDER +.*WAIT/);
+});
 
 it.each([
   ["order:42", 8],
@@ -56,7 +53,7 @@ it.each([
   expect(widthOf(text)).toBe(columns);
 });
 
-it("cuts names in their midst, and no escape of them: many begin alike", () => {
+it("a table cuts names in the middle, because many begin alike, and never inside an escape", () => {
   const names = ["customer:4711:invoice:2026-11:first", "customer:4711:invoice:2026-11:second"];
   const rows = [...names, visible("\x1b".repeat(40)), `${"e\u0331".repeat(60)}!`].map((name) => ({
     name,
@@ -72,9 +69,23 @@ it("cuts names in their midst, and no escape of them: many begin alike", () => {
   }
 });
 
-it("lets columns go in the order of what they tell", () => {
+it("a table drops the least informative columns first", () => {
   const titles = (width: number) => table(COLUMNS, ROWS, width)[0]?.split(/ +/);
   expect(titles(100)).toHaveLength(7);
   expect(titles(57)).toEqual(["NAME", "HOLDER", "HELD", "WAIT", "LONGEST"]);
   expect(titles(40)).toEqual(["NAME", "HOLDER", "WAIT"]);
+});
+
+it("a text that is too wide continues on indented lines, and no escape is broken", () => {
+  expect(wrapped("ann holds a and waits for b", 12, "  ")).toEqual(["ann holds a", "  and waits", "  for b"]);
+  expect(wrapped("  short", 12, "  ")).toEqual(["  short"]);
+  const text = `ann holds ${visible("\x1b".repeat(9))} and 注文:四十二:長い名前の鍵です`;
+  for (let width = 0; width < 90; width++) {
+    const lines = wrapped(text, width, "  ");
+    expect(lines.join("").replaceAll(" ", "")).toBe(text.replaceAll(" ", ""));
+    for (const line of lines) {
+      expect(widthOf(line)).toBeLessThanOrEqual(Math.max(8, width));
+      expect(line).toMatch(/^(?:\\u001b|[^\\])*$/);
+    }
+  }
 });

@@ -49,7 +49,7 @@ describe.skipIf(!hasScript)("in a terminal", () => {
   it.each([
     ["a shell is between", ""],
     ["a shell gives it a group of its own", "set -m; "],
-  ])("a loss ends all that the command has started, also where %s", async (_, first) => {
+  ])("a loss ends all processes that the command has started, also when %s", async (_, first) => {
     const name = freshName();
     const { locks } = await parties.join();
     const line = `${first}sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.1; done'; true`;
@@ -62,7 +62,7 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     await until(() => !lives(pid));
   });
 
-  it("an orphan that was in the terminal's group before is neither waited for nor ended", async () => {
+  it("an orphan that was in the terminal's group before is neither waited for nor killed", async () => {
     const before = `(trap "" HUP; sleep 600 >/dev/null 2>&1 </dev/null & echo neighbour $!)`;
     const args = ["run", "--max-hold", "300ms", freshName(), "--", "sleep", "600"];
     const terminal = Cli.inTerminal(testUrl(), args, before);
@@ -73,7 +73,7 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     process.kill(pid, "SIGKILL");
   });
 
-  it("top draws the locks again and again, filters by what is typed, and leaves the terminal as it was", async () => {
+  it("top redraws the locks, filters by what the user types, and restores the terminal", async () => {
     // No lock of another test is among them.
     const own = freshName();
     const [one, two] = [`${own}:one`, `${own}:two`];
@@ -89,15 +89,15 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     await until(() => terminal.stdout.lastIndexOf(`> ${one}`) > terminal.stdout.lastIndexOf("/n"));
     terminal.child.stdin?.write("b");
     await terminal.says(`${one}: `);
-    await terminal.says("Break? y/N");
-    terminal.child.stdin?.write("n");
+    await terminal.says("Type its name to force-release it: _");
+    terminal.child.stdin?.write("y\r");
+    await terminal.says("That is not the name: nothing was done.");
+    terminal.child.stdin?.write(`b${one}`);
+    await terminal.says(`Type its name to force-release it: ${one}_`);
+    terminal.child.stdin?.write("\x1b");
     await terminal.says("Nothing was done.");
-    terminal.child.stdin?.write("b");
-    await until(
-      () => terminal.stdout.lastIndexOf("Break? y/N") > terminal.stdout.lastIndexOf("Nothing was done."),
-    );
     expect(await locks.lock(one).isLocked()).toBe(true);
-    terminal.child.stdin?.write("y");
+    terminal.child.stdin?.write(`b${one}x\x7f\r`);
     await terminal.says(`Force-released '${one}'.`);
     expect([await locks.lock(one).isLocked(), await locks.lock(two).isLocked()]).toEqual([false, true]);
     // No other lock takes the place of the one that was selected.
@@ -117,13 +117,13 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     await lease.unlock().catch(() => {});
   });
 
-  it("top names the lock in its question also where there is little room", async () => {
+  it("top names the lock in its question even in a small window", async () => {
     const name = freshName();
     const { locks } = await parties.join();
     await using _ = await locks.lock(name).lock();
     const terminal = Cli.inTerminal(testUrl(), ["top", name], "stty cols 40");
     await terminal.says(`> ${name.slice(0, 8)}`);
     terminal.child.stdin?.write("b");
-    await terminal.says(new RegExp(`${name.slice(0, 24)}[^\r\n]* Break\\? y/N`));
+    await terminal.says(new RegExp(`${name.slice(0, 20)}[^\r\n]*… Type`));
   });
 });

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli } from "../support/cli.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // What `top` shows of a Redis that does not answer, as docs/page.md has it for both.
@@ -12,7 +13,7 @@ afterEach(() => Cli.endAll());
 
 /** util-linux's `script` gives its command a terminal. */
 const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
-const [RED, DIM] = ["\x1b[31m", "\x1b[2m"];
+const [RED, YELLOW, DIM] = ["\x1b[31m", "\x1b[33m", "\x1b[2m"];
 
 /** `top` in a terminal with colours, that shows one lock. */
 async function stage() {
@@ -50,7 +51,7 @@ async function goesAway(top: Cli, why: RegExp): Promise<void> {
 }
 
 describe.skipIf(!hasScript)("top", () => {
-  it("of a Redis that was killed, and is started again; one that is started meanwhile says so", async () => {
+  it("shows that Redis was killed, and recovers after its restart; a top started meanwhile shows it too", async () => {
     const { server, top } = await stage();
     await server.kill();
     await goesAway(
@@ -67,7 +68,7 @@ describe.skipIf(!hasScript)("top", () => {
     expect(screen(top)).not.toContain("order:42");
   });
 
-  it("of a Redis that stands still, and goes on; one that is started meanwhile says so", async () => {
+  it("shows that Redis is suspended, and recovers when it resumes; a top started meanwhile shows it too", async () => {
     const { server, top } = await stage();
     server.suspend();
     await goesAway(top, new RegExp(`Redis at 127\\.0\\.0\\.1:${server.port} has not answered;`));
@@ -76,5 +77,36 @@ describe.skipIf(!hasScript)("top", () => {
     server.resume();
     await shows(top, /1 held, 0 waited for/);
     expect(screen(top)).toContain("order:42");
+  });
+
+  it("shows since when Redis has not answered while it is slow, without a reason, and recovers", async () => {
+    const { server } = await stage();
+    const proxy = await TcpProxy.start(server);
+    onTestFinished(() => proxy.stop());
+    const top = Cli.inTerminal(proxy.url, ["top"], "unset NO_COLOR");
+    await top.says("1 held, 0 waited for");
+    // Answers take 3 s, and a listing several of them. No answer fails.
+    proxy.delay(1_500);
+    await shows(top, /Last answer \d+ s ago(?!:)/);
+    const [head = "", ...lines] = screen(top).split("\r\n");
+    expect(head).toContain(YELLOW);
+    expect(lines.find((line) => line.includes("order:42"))).toContain(DIM);
+    proxy.delay(0);
+    await shows(top, /1 held, 0 waited for/);
+  });
+
+  it("lists and force-releases while Redis is full", async () => {
+    const { server, top } = await stage();
+    const admin = new Redis(server.url);
+    onTestFinished(() => admin.disconnect());
+    await admin.config("SET", "maxmemory", "1");
+    await expect(admin.set("x", "y")).rejects.toThrow(/OOM/);
+    const keys = async (typed: string, said: RegExp) => {
+      top.child.stdin?.write(typed);
+      await shows(top, said);
+    };
+    await keys("b", /order:42: .*Type its name to force-release it/);
+    await keys("order:42\r", /Force-released 'order:42'\./);
+    await shows(top, /0 held, 0 waited for/);
   });
 });

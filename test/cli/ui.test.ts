@@ -31,11 +31,12 @@ async function start(...flags: string[]) {
   return { cli, origin, cookie, get, post };
 }
 
-it("shows the locks until Ctrl-C, while a browser looks too, and lets nobody act", async () => {
+it("the page shows the locks until Ctrl-C, also while a browser is connected, and refuses actions", async () => {
   const { cli, get, post } = await start();
   const name = freshName();
   const { locks } = await parties.join({ client: { label: "nightly" } });
   await using lease = await locks.lock(name).lock();
+  await using _ = await locks.lock(freshName("other")).lock();
   expect(await (await get("")).text()).toContain("<!doctype html>");
   const state = await get(`?part=state&search=${encodeURIComponent(name)}`);
   expect(await state.json()).toMatchObject({ locks: [{ name, holder: { label: "nightly" } }] });
@@ -50,7 +51,7 @@ it("shows the locks until Ctrl-C, while a browser looks too, and lets nobody act
   expect(lease.held).toBe(true);
 });
 
-it("shows nothing to a browser that has not opened its address, nor lets it act", async () => {
+it("the page shows nothing to a browser that has not opened its address, and refuses its actions", async () => {
   const { origin } = await start("--actions");
   const other = await start("--actions");
   const headers = { "content-type": "application/json", "x-holdfast": "page", origin };
@@ -65,7 +66,7 @@ it("shows nothing to a browser that has not opened its address, nor lets it act"
   expect(answer.status).toBe(403);
 });
 
-it("--actions lets a viewer break the hold that was seen", async () => {
+it("--actions lets a viewer force-release the hold that it was shown", async () => {
   const { post } = await start("--actions");
   const name = freshName();
   const { locks } = await parties.join({ client: { linger: 1_000 } });
@@ -79,7 +80,7 @@ it("--actions lets a viewer break the hold that was seen", async () => {
   await lease.unlock().catch(() => {});
 });
 
-it("says what is wrong with its address", async () => {
+it("the program reports a bad address", async () => {
   const other = createServer();
   await new Promise<void>((listening) => other.listen(0, "127.0.0.1", listening));
   const { port } = other.address() as AddressInfo;

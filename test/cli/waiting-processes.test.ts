@@ -12,7 +12,7 @@ it.each([
   ["lock", 1],
   ["fairLock", CALLERS],
 ] as const)(
-  "three callers of one process that wait for a %s are one waiting process",
+  "three callers of one process that wait for a %s count as one waiting process",
   async (kind, places) => {
     const { locks } = await own.parties.join({ url: own.url });
     const { locks: others, redis } = await own.parties.join({ url: own.url });

@@ -34,7 +34,7 @@ async function as(rules: readonly string[], db = 0) {
   };
 }
 
-describe("a user with the documented rights, and no other, is enough for", () => {
+describe("a user with exactly the documented rights can use", () => {
   it.each<[Maker, readonly string[]]>([
     ["lock", rights.handoff],
     ["fairLock", rights.handoff],
@@ -64,7 +64,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await useAll("lock", await join(), await join());
   });
 
-  it("one that only observes an election", async () => {
+  it("an election that it only observes", async () => {
     const { locks } = await (await as(rights.observer))();
     const { locks: others } = await parties.join({ url: own.url });
     const name = freshName();
@@ -77,7 +77,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await seen.return?.();
   });
 
-  it.each([false, true])("list, Redisson's locks too: %s", async (isAll) => {
+  it.each([false, true])("list, with Redisson's locks too: %s", async (isAll) => {
     const { locks } = await (await as(isAll ? rights.listAll : rights.list))();
     const { locks: others } = await parties.join({ url: own.url });
     const name = freshName();
@@ -92,7 +92,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     expect(found.sort()).toEqual(["lock", "readWrite", ...(isAll ? ["redisson"] : []), "semaphore"]);
   });
 
-  it("the page whose viewers may break and recall locks", async () => {
+  it("the page with actions", async () => {
     const locksToo = rights.handoff.filter((rule) => !/^(reset|-)/.test(rule));
     const { redis } = await (await as([...rights.page, ...locksToo]))();
     const served = await servePage(redis, { actions: ["break", "recall"] });
@@ -192,7 +192,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
   });
 });
 
-it("a user of another application, with the lines that protect, reaches nothing of the locks", async () => {
+it("another application's user with the protective rules reaches no locks", async () => {
   const rules = ["reset", "on", ">change-me", "allcommands", "allkeys", "allchannels", ...others];
   await own.admin.call("ACL", "SETUSER", "other", ...rules);
   const user = { username: "other", password: "change-me", lazyConnect: true };
@@ -212,7 +212,7 @@ it("a user of another application, with the lines that protect, reaches nothing 
     await expect(redis.call(command, ...args)).rejects.toThrow("NOPERM");
 });
 
-describe("at each master of a quorum too", () => {
+describe("at each master of a quorum", () => {
   const stage = new QuorumStage(3);
 
   it("the documented rights are enough", async () => {

@@ -49,12 +49,13 @@ async function clientOf(name: string, ...rules: string[]) {
 }
 
 describe("check()", () => {
-  it("finds nothing wrong with a sound server, and leaves nothing there", async () => {
+  it("finds no problem with a sound server, and leaves nothing there", async () => {
     const locks = createLockClient(connect());
     const found = await locks.check();
     expect(found).toEqual({
       ok: true,
       problems: [],
+      warnings: [expect.stringMatching(/^A restart of .* may lose held locks.*appendonly yes/)],
       unknown: [],
       roundTrip: expect.any(Number),
       servers: [
@@ -79,7 +80,7 @@ describe("check()", () => {
     expect(await failure(locks.check())).toMatchObject({ code: "CLIENT_CLOSED" });
   });
 
-  it("names the eviction policy, and replicas that are missing", async () => {
+  it("names the eviction policy, and missing replicas", async () => {
     const locks = createLockClient(connect());
     await admin.config("SET", "maxmemory-policy", "allkeys-lru");
     const { ok, problems, servers } = await locks.check({ replicas: 2 });
@@ -91,13 +92,39 @@ describe("check()", () => {
     await locks.close();
   });
 
-  it("needs no rights but those of docs/operating.md, and names those that are missing", async () => {
+  it("warns before memory or connections run out, and of no persistence, without a problem", async () => {
+    const own = await launchServer({ args: ["--maxclients", "10", "--appendonly", "yes"] });
+    onTestFinished(() => own.stop());
+    const redis = connect({ port: own.port });
+    const locks = createLockClient(redis);
+    expect((await locks.check()).warnings).toEqual([]); // it has subscribed
+    const clients = Array.from({ length: 7 }, () => connect({ port: own.port }));
+    await Promise.all(clients.map((one) => one.ping()));
+    await redis.set("other", "x".repeat(10_000_000)); // beside it other changes are small
+    const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
+    await redis.config("SET", "maxmemory", Math.round(used * 1.05));
+    await redis.config("SET", "appendonly", "no");
+    expect(await locks.check()).toMatchObject({
+      ok: true,
+      problems: [],
+      warnings: [
+        expect.stringMatching(/ uses 9\d % of its maxmemory/),
+        expect.stringMatching(/ has 90 % of its maxclients/),
+        expect.stringContaining("(appendonly no)"),
+      ],
+    });
+    await redis.config("SET", "maxmemory-policy", "allkeys-lru");
+    expect((await locks.check()).warnings.join()).not.toContain("maxmemory"); // it evicts, a problem already
+    await locks.close();
+  });
+
+  it("needs only the rights of docs/operating.md, and names the missing ones", async () => {
     const least = await clientOf("least", ...rights.handoff);
     expect(await least.check()).toMatchObject({ ok: true, problems: [], unknown: [] });
     await least.close();
     const deaf = await clientOf("deaf", ...rights.handoff, "-subscribe");
     const { ok, problems } = await deaf.check({ timeout: 1_000 });
-    expect([ok, problems]).toEqual([false, [expect.stringMatching(/^Messages are not heard.*NOPERM/)]]);
+    expect([ok, problems]).toEqual([false, [expect.stringMatching(/^Messages do not arrive.*NOPERM/)]]);
     await deaf.close({ grace: 0 });
     const reader = await clientOf("reader", ...rights.handoff, "-set");
     const found = await reader.check({ timeout: 1_000 });
@@ -112,11 +139,12 @@ describe("check()", () => {
       problems: [],
       servers: [{ version: null, evictionPolicy: null }],
     });
-    expect(guessed.unknown.length).toBe(2);
+    expect(guessed.unknown.length).toBe(4);
+    expect(guessed.warnings).toEqual([]);
     await blind.close();
   });
 
-  it("ends in its time without Redis, and says why", async () => {
+  it("ends in time without Redis, and gives the reason", async () => {
     const locks = createLockClient(connect({ port: 1 }));
     const [{ ok, problems, roundTrip }, took] = await timedAwake(locks.check({ timeout: 300 }));
     expect([ok, roundTrip]).toEqual([false, null]);
@@ -125,7 +153,7 @@ describe("check()", () => {
     await locks.close();
   });
 
-  it("looks at every primary of a Cluster", async () => {
+  it("checks every primary of a Cluster", async () => {
     const cluster = await RedisCluster.launch();
     try {
       const redis = cluster.connect();
@@ -158,7 +186,7 @@ describe("check()", () => {
     }
   });
 
-  it("is content with a majority of masters, and tells what is wrong with the others", async () => {
+  it("accepts a majority of masters, and reports what is wrong with the others", async () => {
     const others = await Promise.all([launchServer(), launchServer()]);
     onTestFinished(async () => void (await Promise.all(others.map((other) => other.stop()))));
     const ports = others.map(({ port }) => port);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(masters.map((server) => server.stop())));
 
-describe("the stores of a caller are not kept when its call has ended", { timeout: 60_000 }, () => {
+describe("a client keeps no AsyncLocalStorage stores of a caller after its call", { timeout: 60_000 }, () => {
   const program = compiled(new URL("./context-process.ts", import.meta.url));
 
   it.each(["lock", "fairLock", "redissonLock", "spinLock", "quorum"])("%s", async (how) => {

@@ -62,14 +62,17 @@ const DOORS: Readonly<
 };
 
 describe.each(Object.entries(DOORS))("a body of %s", (_, call) => {
-  it.each(Object.entries(BODIES))("%s: one answer, and nothing stays taken", async (_, [body, value]) => {
-    const { locks } = await parties.join();
-    const name = freshName();
-    const called = call(locks, name, body);
-    if (value === undefined) expect(await failure(called)).toBe(theirs);
-    else expect(await called).toBe(value);
-    expect(await locks.lock(name).isLocked()).toBe(false);
-  });
+  it.each(Object.entries(BODIES))(
+    "%s: the call gets one answer, and nothing stays locked",
+    async (_, [body, value]) => {
+      const { locks } = await parties.join();
+      const name = freshName();
+      const called = call(locks, name, body);
+      if (value === undefined) expect(await failure(called)).toBe(theirs);
+      else expect(await called).toBe(value);
+      expect(await locks.lock(name).isLocked()).toBe(false);
+    },
+  );
 });
 
 describe("runAsLeader", () => {
@@ -91,31 +94,34 @@ describe("a listener", () => {
     "never ends": () => new Promise(() => {}),
   };
 
-  it.each(Object.entries(LISTENERS))("%s: the call goes on, and an error is told", async (what, listener) => {
-    const { locks } = await parties.join();
-    const told: LockError[] = [];
-    const name = freshName();
-    let others = 0;
-    locks.on("error", (error) => told.push(error));
-    locks.on("acquire", listener as () => void);
-    locks.on("acquire", () => others++);
-    locks.once("release", listener as () => void);
-    await locks.lock(name).withLock(() => {});
-    if (what !== "never ends") await until(() => told.length === 2);
-    const failed = { code: "LISTENER_FAILED", lockName: name, cause: theirs };
-    const messages = ["acquire", "release"].map(
-      (event) => `A listener for the event '${event}' of '${name}' failed: theirs.`,
-    );
-    expect(told.every((error) => error instanceof LockError)).toBe(true);
-    expect(told).toMatchObject(what === "never ends" ? [] : [failed, failed]);
-    expect(told.map(({ message }) => message)).toEqual(what === "never ends" ? [] : messages);
-    expect(others, "listeners behind it").toBe(1);
-    locks.off("acquire", listener as () => void);
-    await locks.lock(freshName()).withLock(() => {});
-    expect([told.length, others]).toEqual([what === "never ends" ? 0 : 2, 2]);
-  });
+  it.each(Object.entries(LISTENERS))(
+    "%s: the call goes on, and an error is reported",
+    async (what, listener) => {
+      const { locks } = await parties.join();
+      const told: LockError[] = [];
+      const name = freshName();
+      let others = 0;
+      locks.on("error", (error) => told.push(error));
+      locks.on("acquire", listener as () => void);
+      locks.on("acquire", () => others++);
+      locks.once("release", listener as () => void);
+      await locks.lock(name).withLock(() => {});
+      if (what !== "never ends") await until(() => told.length === 2);
+      const failed = { code: "LISTENER_FAILED", lockName: name, cause: theirs };
+      const messages = ["acquire", "release"].map(
+        (event) => `A listener for the event '${event}' of '${name}' failed: theirs.`,
+      );
+      expect(told.every((error) => error instanceof LockError)).toBe(true);
+      expect(told).toMatchObject(what === "never ends" ? [] : [failed, failed]);
+      expect(told.map(({ message }) => message)).toEqual(what === "never ends" ? [] : messages);
+      expect(others, "listeners behind it").toBe(1);
+      locks.off("acquire", listener as () => void);
+      await locks.lock(freshName()).withLock(() => {});
+      expect([told.length, others]).toEqual([what === "never ends" ? 0 : 2, 2]);
+    },
+  );
 
-  it("throws what is no error: that is the cause of one", async () => {
+  it("that throws a value other than an Error: the value is the cause of one", async () => {
     const { locks } = await parties.join();
     const told: LockError[] = [];
     const thrown = [7, undefined, Object.create(null), Symbol("s"), new AggregateError([theirs], "several")];
@@ -130,7 +136,7 @@ describe("a listener", () => {
     );
   });
 
-  it("of two events, taken off one of them, goes on to hear the other", async () => {
+  it("of two events that is removed from one still receives the other", async () => {
     const { locks } = await parties.join();
     let heard = 0;
     const listener = (): void => void heard++;
@@ -139,7 +145,7 @@ describe("a listener", () => {
     expect(heard).toBe(1);
   });
 
-  it.each(["throws at once", "rejects"])("for errors %s: a warning of the process", async (what) => {
+  it.each(["throws at once", "rejects"])("for errors %s: the process gets a warning", async (what) => {
     const { locks } = await parties.join();
     const warnings: (Error & { code?: string; detail?: string })[] = [];
     const heard = (warning: Error): void => void warnings.push(warning);
@@ -175,7 +181,7 @@ describe("a signal", () => {
     },
   };
 
-  it.each(Object.entries(SIGNALS))("%s: each call ends, and nothing stays taken", async (_, methods) => {
+  it.each(Object.entries(SIGNALS))("%s: each call ends, and nothing stays locked", async (_, methods) => {
     const [near, far] = [await parties.join(), await parties.join()];
     const name = freshName();
     const signal = { aborted: false, reason: undefined, ...methods } as unknown as AbortSignal;

@@ -15,7 +15,7 @@ const own = new OwnServer();
 const { parties } = own;
 
 describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
-  it.each(["get", "set", "time"])("without %s a lock is not waited for: the call rejects", async (right) => {
+  it.each(["get", "set", "time"])("without %s a call that would wait for a lock rejects", async (right) => {
     const user = await own.addUser(...rights.handoff);
     await own.admin.call("ACL", "SETUSER", user.username, `-${right}`);
     const { locks } = await parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
@@ -50,7 +50,7 @@ describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
 });
 
 // Everywhere, and most of all where a script cannot raise an error of its own making.
-it("a lock's key that holds something else is an error that names it, and stays as it was", async () => {
+it("a lock key of another type is named in an error, and stays as it was", async () => {
   const { locks } = await parties.join({ url: own.url });
   const name = freshName();
   for (const write of [

@@ -79,7 +79,7 @@ describe.concurrent.each(Object.entries(SETTINGS))("%s", (_, setting) => {
   it.for(KINDS)("%s", (kind, test) => smoke(kind, setting, test));
 });
 
-it("iovalkey: permits of a semaphore go from one client to another", async (test) => {
+it("iovalkey: two clients hand over permits of a semaphore", async (test) => {
   const name = freshName("semaphore");
   const here = (await join({ connect: iovalkey }, test)).locks.semaphore(name, { permits: 2 });
   const there = (await join({ connect: iovalkey }, test)).locks.semaphore(name, { permits: 2 });

@@ -1,6 +1,7 @@
-import type { Socket } from "node:net";
 import { expect, it } from "vitest";
+import type { UnfencedLease } from "../../src/index.ts";
 import { commandCalls } from "../../tools/redis/command-calls.ts";
+import { socketOf } from "../support/carrier.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { lockOf } from "../support/permit.ts";
@@ -23,7 +24,9 @@ it.for([
       own.parties.join({ url: own.url }),
     ]);
     const names = Array.from({ length: LOCKS }, () => freshName());
-    const leases = await Promise.all(names.map((name) => lockOf(holder.locks, kind, name).lock({ wait: 0 })));
+    const leases: UnfencedLease[] = [];
+    // One after the other: a call that does not wait has 500 ms.
+    for (const name of names) leases.push(await lockOf(holder.locks, kind, name).lock({ wait: 0 }));
     const waiting = names.map((name) => lockOf(waiter.locks, kind, name).lock());
     await until(async () => (await channels()).length >= wanted);
     if (kind !== "redissonLock")
@@ -38,7 +41,7 @@ it.for([
 );
 
 it.each(["lock", "fairLock"] as const)(
-  "%s: it subscribes beside the first command of the first call that may wait, and not for calls that never do",
+  "%s: the client subscribes with the first command of the first call that may wait, and never for calls that do not",
   async (kind) => {
     const { locks, redis } = await own.parties.join({ url: own.url });
     const lock = locks[kind](freshName());
@@ -48,11 +51,11 @@ it.each(["lock", "fairLock"] as const)(
     expect(await connections()).toBe(before);
     const asked = await subscribes();
     // Its answer is not read before that.
-    const { stream } = redis as unknown as { stream: Socket };
-    stream.pause();
+    const stream = socketOf(redis);
+    stream?.pause();
     const taken = lock.lock();
     await until(async () => (await subscribes()) === asked + 1, { what: "it to subscribe" });
-    stream.resume();
+    stream?.resume();
     await (await taken).unlock();
     // Once: most locks are free.
     for (let i = 0; i < 5; i++) await locks[kind](freshName()).withLock(() => {});
@@ -61,7 +64,7 @@ it.each(["lock", "fairLock"] as const)(
   },
 );
 
-it("where nothing may be subscribed to, a call that may wait takes a free lock as before, and says nothing", async () => {
+it("without any right to subscribe, a call that may wait still takes a free lock silently", async () => {
   await own.admin.call("ACL", "SETUSER", "deaf", "on", ">pw", "~*", "&*", "+@all", "-subscribe");
   const { locks } = await own.parties.join({ url: own.url, redis: { username: "deaf", password: "pw" } });
   const errors: unknown[] = [];

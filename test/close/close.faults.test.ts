@@ -14,7 +14,7 @@ const outcome = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("close()", () => {
-  it("while a yield is unanswered: the holder's unlock is done, its waiter refused, and the next client has it", async () => {
+  it("while a yield is unanswered: the holder's unlock completes, its waiter is refused, and the next client gets the lock", async () => {
     const { near, far, lock, proxy } = stage;
     await stage.warm(near);
     const lease = await near.locks.lock(lock.name).lock();
@@ -32,7 +32,7 @@ describe("close()", () => {
     await lock.gone();
   });
 
-  it("while a release is unanswered, and its reply is lost: the lock is free, or the next one's", async () => {
+  it("while a release is unanswered and its reply is lost: the lock is free, or the next client's", async () => {
     const { near, far, lock, proxy } = stage;
     const lease = await near.locks.lock(lock.name).lock();
     const other = far.locks.lock(lock.name).lock();
@@ -47,7 +47,7 @@ describe("close()", () => {
     await lock.gone();
   });
 
-  it("while a re-check is unanswered: its place goes", async () => {
+  it("while a re-check is unanswered: its place is given up", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const waiting = outcome(near.locks.lock(lock.name).lock());
@@ -63,7 +63,7 @@ describe("close()", () => {
     await lock.gone();
   });
 
-  it("while a grant is under way: the lock goes on to the next one", async () => {
+  it("while a grant is under way: the lock goes on to the next client", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const waiting = outcome(near.locks.lock(lock.name).lock());
@@ -81,7 +81,7 @@ describe("close()", () => {
     await lock.gone();
   });
 
-  it("while a place is taken back, and the reply is lost", async () => {
+  it("while a place is given up and the reply is lost", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const dropped = proxy.dropReply(runs("leave"));
@@ -92,7 +92,7 @@ describe("close()", () => {
     await lock.gone();
   });
 
-  it.each([0, 700])("while Redis is away: it waits for no longer than its grace (%i ms)", async (grace) => {
+  it.each([0, 700])("while Redis is away: it waits no longer than its grace (%i ms)", async (grace) => {
     const { near, far, lock, proxy } = stage;
     near.locks.on("error", () => {});
     const lease = await near.locks.lock(`${lock.name}:held`).lock({ lease: 20_000 });

@@ -95,13 +95,13 @@ describe("close()", () => {
     await isAlone();
   });
 
-  it("of a client that was never used", async () => {
+  it("closes a client that was never used", async () => {
     const { locks, isAlone } = await join();
     await locks.close();
     await isAlone();
   });
 
-  it("of one of many clients on a connection: all share one set of listeners, and the others are still told", async () => {
+  it("of one of many clients on a connection: all share one set of listeners, and the others still receive events", async () => {
     const redis = new Redis(own.url);
     await redis.ping();
     const listeners = (): number[] => EVENTS.map((event) => redis.listenerCount(event));
@@ -135,7 +135,7 @@ describe("close()", () => {
     await isAlone();
   });
 
-  it("right away for { connection: own }, before that is connected", async () => {
+  it("closes a connection for { connection: own } before it is connected", async () => {
     const { locks, isAlone } = await join({ connection: "own" });
     await locks.close();
     await isAlone();
@@ -157,7 +157,7 @@ describe("close()", () => {
     expect(await other.isLocked()).toBe(false);
   });
 
-  it.each(KINDS)("lets a holder finish, and refuses every caller that comes: %s", async (kind) => {
+  it.each(KINDS)("lets a holder finish, and refuses new callers: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const lock = lockOf(locks, kind, name);
@@ -178,7 +178,7 @@ describe("close()", () => {
     expect(await stranger(kind, name, (lock) => lock.isLocked())).toBe(false);
   });
 
-  it.each(KINDS)("takes the lease of a holder when the grace is over: %s", async (kind) => {
+  it.each(KINDS)("ends a holder's lease when the grace is over: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const lease = await lockOf(locks, kind, name).lock();
@@ -250,7 +250,7 @@ describe("close()", () => {
     await lease.unlock();
   });
 
-  it.each(KINDS)("while nobody answers the subscriber: %s", async (kind) => {
+  it.each(KINDS)("while the subscriber gets no answer: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);

@@ -43,7 +43,7 @@ describe.each(["TCP", "Unix socket"] as const)("over %s", (transport) => {
     },
   );
 
-  it.concurrent("kept reads are given back too", async () => {
+  it.concurrent("cached reads are given back too", async () => {
     const order = {
       ending: "late handler",
       held: ["kept reads", "readers", "reads taken again"],
@@ -63,13 +63,13 @@ describe("over TLS", () => {
     });
   });
 
-  it.concurrent("what was kept is written, by one write", async () => {
+  it.concurrent("cached locks are released by one write", async () => {
     const ended = await stage.end("TLS", { ending: "timer", held: ["kept", "kept reads"] });
     expect(ended).toMatchObject({ taken: [], stderr: "" });
   });
 
   it.concurrent.each(["late handler", "reply", "timer"] as const)(
-    "one unlock of a turn is written, and a later one is not, which is printed: %s",
+    "one unlock of a turn is written, and a later one is not, as a printed line says: %s",
     async (ending) => {
       const held = ["lock", "fairLock"] as const;
       const ended = await stage.end("TLS", { ending, held, isApart: true });
@@ -78,7 +78,7 @@ describe("over TLS", () => {
     },
   );
 
-  it.concurrent("one unlock alone is written, and nothing is printed", async () => {
+  it.concurrent("a single unlock is written, and nothing is printed", async () => {
     const ended = await stage.end("TLS", { ending: "reply", held: ["lock"] });
     expect(ended).toMatchObject({ code: 0, taken: [], stderr: "" });
   });
@@ -87,12 +87,12 @@ describe("over TLS", () => {
 describe("over TCP", () => {
   it.each([
     [
-      "what a worker thread has kept, when the main thread ends the process",
+      "the cached locks of a worker thread, when the main thread ends the process",
       "worker of a process that ends",
       "kept",
     ],
     ["permits that a caller of the process itself has queued for", "late handler", QUEUED],
-  ] as const)("taken for a window at the most: %s", async (_, ending, held) => {
+  ] as const)("a lock stays taken for at most a window: %s", async (_, ending, held) => {
     const { taken, prefix } = await stage.end("TCP", { ending, held: [held] });
     // The dead caller may not have queued in time.
     if (held === "kept") expect(taken).toEqual([held]);
@@ -101,7 +101,7 @@ describe("over TCP", () => {
   });
 
   it.each(["lock", "spinLock", "readers", "permits"] as const)(
-    "an unlock in an exit handler also reaches a server that does not know the script: %s",
+    "an unlock in an exit handler also works on a server that does not know the script: %s",
     async (held) => {
       await stage.connect("TCP").script("FLUSH");
       const ended = await stage.end("TCP", { ending: "late handler", held: [held], isApart: true });

@@ -111,7 +111,7 @@ describe("a process", () => {
     return lockOf(locks, kind, name).lock();
   }
 
-  it.for(KINDS)("that forgot close() exits when its connection was quit: %s", async (kind, test) => {
+  it.for(KINDS)("that forgot close() exits after its connection quits: %s", async (kind, test) => {
     const script = new Script(
       test,
       "await (await lock.lock()).unlock(); await redis.quit();",
@@ -168,7 +168,7 @@ describe("a process", () => {
     },
   );
 
-  it.for(KINDS)("that waits does not exit before it got the lock: %s", async (kind, test) => {
+  it.for(KINDS)("that waits does not exit before it has the lock: %s", async (kind, test) => {
     const name = freshName();
     const lease = await holder(test, kind, name);
     const script = new Script(
@@ -223,7 +223,7 @@ describe("a process", () => {
     },
   );
 
-  it.for(KINDS)("keeps nothing after close(): %s", async (kind, test) => {
+  it.for(KINDS)("retains nothing after close(): %s", async (kind, test) => {
     const name = freshName();
     const lease = await holder(test, kind, name);
     const script = new Script(

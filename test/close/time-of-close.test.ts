@@ -39,7 +39,7 @@ function client(redis: Redis, options?: LockClientOptions) {
 }
 
 describe("close()", () => {
-  it("ends at once when there never was a Redis", async () => {
+  it("ends at once if Redis was never reached", async () => {
     const { locks } = client(connect(1));
     await failure(locks.lock(freshName()).tryLock());
     const waiting = failure(locks.lock(freshName()).lock());
@@ -49,7 +49,7 @@ describe("close()", () => {
     for (const refused of [waiting, both]) expect(await refused).toMatchObject({ code: "CLIENT_CLOSED" });
   });
 
-  it("ends at once when Redis is gone and nothing is held", async () => {
+  it("ends at once if Redis is gone and nothing is held", async () => {
     const redisServer = await server();
     const redis = connect(redisServer.port);
     const { locks } = client(redis);
@@ -61,7 +61,7 @@ describe("close()", () => {
     expect(took).toBeLessThan(AT_ONCE);
   });
 
-  it("ends at once when nothing was ever asked of several masters, or none of them can be reached", async () => {
+  it("ends at once if several masters were never used, or none can be reached", async () => {
     const locks = createQuorumClient([connect(1), connect(2), connect(3)]);
     await failure(locks.lock(freshName()).tryLock());
     const [, took] = await timed(locks.close());
@@ -74,7 +74,7 @@ describe("close()", () => {
     const locks = createQuorumClient(masters, { leaseTime: 20_000, restartDelay: 0 });
     const name = freshName();
     const lease = await locks.lock(name).lock();
-    await until(async () => (await masters[2]?.exists(`holdfast:quorum:{${name}}`)) === 1);
+    for (const master of masters) await until(() => master.exists(`holdfast:quorum:{${name}}`));
     await servers[2]?.stop();
     await until(() => masters[2]?.status !== "ready");
     await lease.unlock();
@@ -82,7 +82,7 @@ describe("close()", () => {
     expect(took).toBeLessThan(AT_ONCE);
   });
 
-  it("gives a Redis that does not answer one time for everything", async () => {
+  it("gives a Redis that does not answer one deadline for everything", async () => {
     const { port } = await server();
     const proxy = await TcpProxy.start({ host: "127.0.0.1", port });
     onTestFinished(() => proxy.stop());
@@ -99,7 +99,7 @@ describe("close()", () => {
     proxy.thaw();
   });
 
-  it("names what it had to take, and for how long it was held", async () => {
+  it("names the leases that it had to end, and for how long they were held", async () => {
     const { port } = await server();
     const redis = connect(port);
     const { locks, errors, lost } = client(redis);
@@ -127,7 +127,7 @@ describe("close()", () => {
     expect(errors.length).toBe(1);
   });
 
-  it("with no grace takes leases without a word: that is what was asked for", async () => {
+  it("with no grace ends leases silently, as requested", async () => {
     const { port } = await server();
     const { locks, errors, lost } = client(connect(port));
     const name = freshName();

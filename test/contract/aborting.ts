@@ -7,7 +7,7 @@ import type { Subject } from "./subject.ts";
 /** A signal ends the waiting, and only that. */
 export function aborting(subject: Subject): void {
   describe("a signal", () => {
-    it("a signal that has aborted rejects with its reason and sends nothing", async () => {
+    it("that has aborted before rejects the call with its reason and sends nothing", async () => {
       const { mine } = subject.pair();
       const traffic = watchTraffic(subject.first);
       const reason = new Error("shutting down");
@@ -19,7 +19,7 @@ export function aborting(subject: Subject): void {
     });
 
     it.each(["theirs", "mine"] as const)(
-      "an abort while waiting rejects at once and leaves nothing (%s)",
+      "that aborts during the wait rejects at once and leaves nothing (%s)",
       async (who) => {
         const pair = subject.pair();
         const lease = await pair.mine.lock();
@@ -35,7 +35,7 @@ export function aborting(subject: Subject): void {
       },
     );
 
-    it("an abort right after the call leaves no lock behind", async () => {
+    it("that aborts right after the call leaves no lock behind", async () => {
       const { mine, theirs } = subject.pair();
       const controller = new AbortController();
       const call = failure(mine.lock({ signal: controller.signal }));
@@ -44,7 +44,7 @@ export function aborting(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
-    it("a signal ends the waiting only, not the lease", async () => {
+    it("ends only the wait, not the lease", async () => {
       const { mine } = subject.pair();
       const controller = new AbortController();
       const lease = await mine.lock({ signal: controller.signal });
@@ -54,7 +54,7 @@ export function aborting(subject: Subject): void {
       await lease.unlock();
     });
 
-    it("fifty waiters with one signal put one listener on it, and take it off", async () => {
+    it("shared by fifty waiters gets one listener, which is removed afterwards", async () => {
       const { name, mine, theirs } = subject.pair();
       const { signal } = new AbortController();
       const lease = await mine.lock();
@@ -66,7 +66,7 @@ export function aborting(subject: Subject): void {
       expect(getEventListeners(signal, "abort").length).toBe(0);
     });
 
-    it("fifty borrowers with one signal put one listener on it, and take it off", async () => {
+    it("shared by fifty borrowers gets one listener, which is removed afterwards", async () => {
       const { mine } = subject.pair();
       const { signal } = new AbortController();
       await mine.withLock(async () => {

@@ -35,7 +35,7 @@ export function borrowing(subject: Subject): void {
       expect(section).toMatchObject({ most: 1, visits: 4 });
     });
 
-    it("lets a borrower wait for its turn no longer than it wants to", async () => {
+    it("lets a borrower wait for its turn no longer than its wait", async () => {
       const { mine } = subject.pair();
       const gate = new Gate();
       await mine.withLock(async (lease) => {
@@ -55,7 +55,7 @@ export function borrowing(subject: Subject): void {
       });
     });
 
-    it("lets the next borrower in when one fails, and keeps the lock", async () => {
+    it("admits the next borrower when one fails, and keeps the lock", async () => {
       const { mine, theirs } = subject.pair();
       await mine.withLock(async (lease) => {
         const failing = mine.withLock(() => {
@@ -93,7 +93,7 @@ export function borrowing(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
-    it("raises the lease for a nested body that asks for more", async () => {
+    it("extends the lease for a nested body that asks for a longer one", async () => {
       const { name, mine } = subject.pair();
       await mine.withLock({ lease: 10_000 }, async (outer) => {
         await mine.withLock({ lease: 20_000 }, async (inner) => {

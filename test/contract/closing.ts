@@ -1,6 +1,7 @@
-import type { Redis } from "ioredis";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, type MockInstance, onTestFinished, vi } from "vitest";
 import { ClientClosedError } from "../../src/index.ts";
+import { linkOf } from "../support/link.ts";
+import { type Listeners, listenersOf } from "../support/listeners.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -8,7 +9,7 @@ import type { Subject } from "./subject.ts";
 /** How a client ends, and what it leaves to the others. */
 export function closing(subject: Subject): void {
   describe("close", () => {
-    it("rejects waiters and new calls, and keeps nothing in Redis", async () => {
+    it("rejects waiters and new calls, and leaves nothing in Redis", async () => {
       const { locks } = await subject.join();
       const { name, theirs } = subject.pair();
       const lock = subject.on(locks, name);
@@ -27,7 +28,7 @@ export function closing(subject: Subject): void {
       await lease.unlock();
     });
 
-    it("takes the lock away when the grace is over", async () => {
+    it("ends leases when the grace is over", async () => {
       const { locks } = await subject.join();
       const { name, theirs } = subject.pair();
       const lease = await subject.on(locks, name).lock();
@@ -53,26 +54,30 @@ export function closing(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
-    it("`await using` closes the client, its own connections, and nothing else", async () => {
+    it("`await using` closes the client and its own connections, and nothing else", async () => {
       const redis = subject.connect();
       onTestFinished(() => subject.group(redis).forEach((one) => void one.disconnect()));
       await redis.ping();
-      const duplicates = subject.origins(redis).map((origin) => vi.spyOn(origin, "duplicate"));
+      const group = subject.group(redis);
+      let listeners: Listeners[] = [];
+      let opened: MockInstance[] = [];
       const { name, theirs } = subject.pair();
       const first = await theirs.lock();
       {
         await using locks = subject.create(redis);
+        listeners = group.map((one) => listenersOf(one));
+        opened = group.map((one) => vi.spyOn(linkOf(one), "open"));
         subject.listen(locks);
         const waiter = subject.on(locks, name).lock();
         await subject.untilWaiting(name, 1);
         await first.unlock();
         await (await waiter).unlock();
       }
-      const made = duplicates.flatMap(({ mock }) => mock.results);
-      expect(made.length).toBe(subject.messages ? subject.group(redis).length : 0);
-      const subscribers = made.map(({ value }) => value as Redis);
-      await until(() => subscribers.every(({ status }) => status === "end"));
-      expect([redis.status, await redis.ping()]).toEqual(["ready", "PONG"]);
+      const made = listeners.flatMap((one) => one.made);
+      expect(made.length).toBe(subject.messages ? group.length : 0);
+      await until(() => made.every(({ isClosed }) => isClosed), { what: "its connections to be closed" });
+      expect(opened.flatMap(({ mock }) => mock.calls)).toEqual([]);
+      expect([redis.status, linkOf(redis).state, await redis.ping()]).toEqual(["ready", "ready", "PONG"]);
     });
 
     it("can be called again, at the same time and later", async () => {

@@ -5,20 +5,20 @@ import type { Subject } from "./subject.ts";
 /** `withLock` with `confirm`: Redis says at the end whether the lock was held so far. */
 export function confirming(subject: Subject): void {
   describe.concurrent("withLock with `confirm`", () => {
-    it("resolves with what the body returned", async () => {
+    it("resolves with the body's result", async () => {
       const { mine, theirs } = subject.pair();
       expect(await mine.withLock({ confirm: true }, () => 1)).toBe(1);
       expect(await mine.withLock({ confirm: true }, () => mine.withLock({ confirm: true }, () => 2))).toBe(2);
       await (await theirs.lock()).unlock();
     });
 
-    it("rejects when the lock was lost, also where another caller of this process waits for it", async () => {
+    it("rejects when the lock was lost, also if another caller of this process waits for it", async () => {
       const { name, mine } = subject.pair();
       const { locks } = subject.first;
       let others: Promise<PromiseSettledResult<string>[]> | undefined;
       const error = await failure(
         mine.withLock({ confirm: true }, async () => {
-          // These would get it by a pass, which asks nobody.
+          // These would get it by a local hand-off, which needs no round trip.
           others = Promise.allSettled([1, 2].map(() => locks.outside(() => mine.withLock(() => "others"))));
           await subject.erase(name);
         }),
@@ -33,7 +33,7 @@ export function confirming(subject: Subject): void {
         else expect(other.reason).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     });
 
-    it("of a borrower rejects at its end, and not at the end of what it has borrowed from", async () => {
+    it("makes a borrower reject at its own end, and not at the end of the outer body", async () => {
       const { name, mine } = subject.pair();
       const ends: unknown[] = [];
       const error = await failure(

@@ -1,47 +1,48 @@
-import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe, it } from "vitest";
+import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { exemptionOf, idlePatterns, testsIn } from "../support/exemption.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
 import { closing } from "./closing.ts";
 import { confirming } from "./confirming.ts";
 import { disposal } from "./disposal.ts";
-import { drains } from "./drains.ts";
+import { drainLoops } from "./drain-loops.ts";
 import { endings } from "./endings.ts";
 import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
 import { forms } from "./forms.ts";
-import { holding } from "./holding.ts";
 import { inspection } from "./inspection.ts";
-import { KINDS, type Kind, otherwise } from "./kinds.ts";
+import { exemptionsOf, KINDS, type Kind } from "./kinds.ts";
 import { leases } from "./leases.ts";
+import { leasesLeftBehind } from "./leases-left-behind.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
 import { placesOf } from "./places.ts";
-import { races } from "./races.ts";
 import { reentrance } from "./reentrance.ts";
+import { renewal } from "./renewal.ts";
 import { scopes } from "./scopes.ts";
 import { sideBySide } from "./side-by-side.ts";
 import { strangers } from "./strangers.ts";
-import { strays } from "./strays.ts";
 import { Subject } from "./subject.ts";
 import { tokens } from "./tokens.ts";
 import { waiting } from "./waiting.ts";
+import { wakeUps } from "./wake-ups.ts";
 
 const THEMES = [
   exclusion,
   forms,
-  races,
+  wakeUps,
   names,
   waiting,
   aborting,
   borrowing,
   scopes,
   sideBySide,
-  drains,
+  drainLoops,
   reentrance,
   strangers,
-  strays,
+  leasesLeftBehind,
   // Of these the tests run side by side, and those of all of them together: most of their time they
   // wait for leases.
   leases,
@@ -49,7 +50,7 @@ const THEMES = [
   loss,
   endings,
   confirming,
-  holding,
+  renewal,
   disposal,
   inspection,
   events,
@@ -66,17 +67,18 @@ const THEMES = [
  */
 export function describeLock(kind: Kind): void {
   const places = placesOf(kind);
-  if (places.length === 0) it.skip("no topology was asked for that this kind runs on", () => {});
+  if (places.length === 0) it.skip("no requested topology supports this kind", () => {});
   for (const place of places) describeOn(kind, place);
 }
 
-function describeOn(kind: Kind, { name, launch, excuse }: TopologyKind): void {
+function describeOn(kind: Kind, { name, launch, exemptions = [] }: TopologyKind): void {
+  const exempt = [...exemptionsOf(kind), ...exemptions];
   describe(`${kind} on ${name}`, () => {
     const subject = new Subject(kind, launch);
     beforeAll(subject.open);
     aroundEach(subject.around);
     beforeEach(({ task, skip }) => {
-      const why = otherwise(kind, task.suite?.name ?? "", task.name) ?? excuse?.(task.name);
+      const why = exemptionOf(exempt, { theme: task.suite?.name ?? "", title: task.name });
       if (why !== undefined) skip(why);
     });
     afterEach(subject.leavesNothing);
@@ -85,5 +87,9 @@ function describeOn(kind: Kind, { name, launch, excuse }: TopologyKind): void {
     for (const theme of THEMES) theme(subject);
     // What these do to one server's clock has a meaning of its own for several: test/quorum/tokens.test.ts.
     if (KINDS[kind].tokens && !KINDS[kind].isQuorum) tokens(subject);
+
+    it("has no exemption that matches no test", ({ task }) => {
+      expect(idlePatterns(exempt, testsIn(task.suite))).toEqual([]);
+    });
   });
 }

@@ -9,7 +9,7 @@ export function disposal(subject: Subject): void {
   const deleteKey = (name: string) => subject.erase(name);
 
   describe("disposal", () => {
-    it("wraps a loss in a SuppressedError when the body failed too: isLockLost sees through it", async () => {
+    it("wraps a loss in a SuppressedError when the body failed too, and isLockLost finds it", async () => {
       const { name, mine } = subject.pair();
       const work = async (isFailing: boolean) => {
         await using lease = await mine.lock(subject.proving);
@@ -22,7 +22,7 @@ export function disposal(subject: Subject): void {
       expect([isLockLost(wrapped), isLockLost(bare), isLockLost(new Error())]).toEqual([true, true, false]);
     });
 
-    it("`await using` and `using` release what was kept", async () => {
+    it("releases by `await using` and `using`", async () => {
       const { mine, theirs } = subject.pair();
       {
         await using lease = await mine.tryLock();
@@ -36,7 +36,7 @@ export function disposal(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
-    it("goes to the error event from `using`, which cannot wait", async () => {
+    it("reports a failed `using`, which cannot wait, as an error event", async () => {
       const { name, mine } = subject.pair();
       const errors: Error[] = [];
       const listener = (error: Error) => errors.push(error);

@@ -124,7 +124,7 @@ export function endings(subject: Subject): void {
 
   describe.concurrent("a lease that is ended by", () => {
     for (const [way, ending] of Object.entries(ENDINGS))
-      it(`${way}: its signal, \`held\`, unlock(), \`lost\` and withLock() tell the same`, async () => {
+      it(`${way}: its signal, \`held\`, unlock(), \`lost\` and withLock() agree`, async () => {
         await Promise.all(holdersOf(subject).map((take) => tells(ending, take)));
       });
   });

@@ -4,10 +4,10 @@ import { until } from "../support/until.ts";
 import { failure, record, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** What a client tells, and that nobody who listens can do harm. */
+/** The events of a client, and that no listener can do harm. */
 export function events(subject: Subject): void {
   describe("events", () => {
-    it("tells why a call ended without the lock", async () => {
+    it("give the reason why a call ended without the lock", async () => {
       const { locks } = await subject.join();
       const told = record(locks);
       const { name, theirs } = subject.pair();
@@ -55,7 +55,7 @@ export function events(subject: Subject): void {
       expect([told.acquire, told.release, told.lost]).toEqual([[], [], []]);
     });
 
-    it("makes gauges of waiters and holders that come back to nothing", async () => {
+    it("drive gauges of waiters and holders that return to zero", async () => {
       const { locks } = await subject.join({ leaseTime: 20_000 });
       const gauges = new Gauges(locks);
       const { name, mine } = subject.pair();
@@ -88,12 +88,12 @@ export function events(subject: Subject): void {
       await failure(lost.unlock());
       const late = await lock.lock(subject.proving);
       await subject.erase(name);
-      await failure(late.unlock()); // only the release finds out: "release", and "lost" behind it
+      await failure(late.unlock()); // only the release finds out: "release", and "lost" after it
       expect([gauges.waiters, gauges.holders]).toEqual([0, 0]);
       expect(gauges.surprises).toEqual([]);
     });
 
-    it("once hears once, off hears nothing", async () => {
+    it("are delivered once by `once`, and no more after `off`", async () => {
       const { locks } = await subject.join();
       const lock = subject.on(locks, subject.name());
       let once = 0;
@@ -107,7 +107,7 @@ export function events(subject: Subject): void {
       expect([once, off]).toEqual([1, 0]);
     });
 
-    it("an error that nobody hears becomes one process warning for its code", async () => {
+    it("turn an unhandled error into one process warning for its code", async () => {
       const { locks } = await subject.join();
       const seen = warnings();
       const lock = subject.on(locks, subject.name());
@@ -122,7 +122,7 @@ export function events(subject: Subject): void {
       expect(seen[0]?.message).toContain(lock.name);
     });
 
-    it("an error listener that throws does no harm either", async () => {
+    it("survive an error listener that throws", async () => {
       const { locks } = await subject.join();
       const seen = warnings();
       locks.on("error", () => {

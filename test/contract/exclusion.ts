@@ -52,7 +52,7 @@ export function exclusion(subject: Subject): void {
       expect(section).toMatchObject({ most: 1, visits: 40 });
     });
 
-    it("excludes processes: nobody overlaps, nothing is lost, nobody is left out", async () => {
+    it("excludes processes: no turns overlap, no update is lost, every process gets its turn", async () => {
       const name = subject.name();
       const actors = await Promise.all(
         [1, 2, 3].map(() =>
@@ -83,7 +83,7 @@ export function exclusion(subject: Subject): void {
       await next.unlock(); // rejects if it had been released
     });
 
-    it("answers a double unlock by two callers at once with one release", async () => {
+    it("answers two simultaneous unlocks with one release", async () => {
       const { mine, theirs } = subject.pair();
       const lease = await mine.lock();
       const waiter = theirs.lock();
@@ -94,14 +94,14 @@ export function exclusion(subject: Subject): void {
       await next.unlock();
     });
 
-    it("has no unlock of its own, and says what to keep", async () => {
+    it("has no unlock() on the lock, and an error that says to keep the lease", async () => {
       const { mine } = subject.pair();
       const misused = mine as unknown as { unlock(): void };
       expect(() => misused.unlock()).toThrow(TypeError);
       expect(() => misused.unlock()).toThrow(/keep the lease.*lease\.(unlock|release)\(\)/);
     });
 
-    it("gives the lock on when its holder keeps it only in a body that fails", async () => {
+    it("hands the lock on when its holder's body fails", async () => {
       const { mine, theirs } = subject.pair();
       const [inside, gate] = [new Gate(), new Gate()];
       const failing = mine.withLock(async () => {

@@ -10,7 +10,7 @@ const LEASE = 2_000;
 export function extension(subject: Subject): void {
   describe.concurrent("extend", () => {
     it.each([true, false])(
-      "makes a lease last at least so long from now (watchdog: %s)",
+      "makes a lease last at least the given time from now (watchdog: %s)",
       async (watchdog) => {
         const { name, mine } = subject.pair();
         const lease = await mine.lock({ lease: 5_000, watchdog });

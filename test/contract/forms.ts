@@ -125,7 +125,7 @@ export function formsOf(pair: () => SeenByTwo): void {
       expect(hasRun).toBe(false);
     });
 
-    it("a lease turns renewal off: its end is the end of the hold, and the caller is told", async () => {
+    it("an explicit lease turns renewal off: it ends with the hold, and its caller is notified", async () => {
       const expire = async ([how, form]: [string, Form]): Promise<void> => {
         const { mine, theirs, locks } = pair();
         const errors: unknown[] = [];
@@ -153,7 +153,7 @@ export function formsOf(pair: () => SeenByTwo): void {
     });
 
     it.each([[{ wait: 5 }], [{}], [undefined]])(
-      "withLock(body, %j) is refused with the order that counts, and the body does not run",
+      "withLock(body, %j) is refused with the right order of arguments, and the body does not run",
       async (options) => {
         const { mine } = pair();
         let hasRun = false;

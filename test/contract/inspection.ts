@@ -60,7 +60,7 @@ export function inspection(subject: Subject): void {
       expect(await theirs.isLocked()).toBe(false);
     });
 
-    it("shows the label of the call, or else that of its client, also to one that waits in vain", async () => {
+    it("shows the label of the call, or else that of its client, also to a caller that times out", async () => {
       const party = await subject.join({ label: "billing 100% {x}" });
       const { name, theirs } = subject.pair();
       const lease = await subject.of(party, name).lock({ label: "nightly/é", lease: 20_000 });
@@ -69,7 +69,7 @@ export function inspection(subject: Subject): void {
       const { holder } = await theirs.inspect();
       expect(holder).toMatchObject({ label });
       expect(await failure(theirs.lock({ wait: 30 }))).toMatchObject({ holder: { label } });
-      // Only the hold that was seen is ended, and its process is told the label of the call where it listens.
+      // Only the hold that was seen ends. Its process, where it is subscribed, receives the caller's label.
       const meant = { holder: holder?.id ?? "" };
       expect(await theirs.forceUnlock({ holder: `${meant.holder}0` })).toBe(false);
       if (holder?.token) expect(await theirs.forceUnlock({ ...meant, token: holder.token + 1 })).toBe(false);
@@ -121,7 +121,7 @@ export function inspection(subject: Subject): void {
     });
 
     if (subject.eventKind === "redisson")
-      it("forceUnlock ends only the holder that was seen", async () => {
+      it("forceUnlock ends only the holder that was inspected", async () => {
         const { mine, theirs } = subject.pair();
         const lease = await mine.lock();
         const { holder } = await theirs.inspect();

@@ -42,7 +42,7 @@ export class JavaThread {
     return (await this.#redis.eval(TRY, 1, name, lease, this.owner)) as number | null;
   }
 
-  /** RFencedLock: its token, or null when somebody else holds it. */
+  /** RFencedLock: its token, or null when another caller holds it. */
   async tryFencedLock(name: string, lease = 30_000): Promise<number | null> {
     const reply = await this.#redis.eval(TRY_FENCED, 2, name, counterOf(name), lease, this.owner);
     const [ttl, token] = reply as [number, number];

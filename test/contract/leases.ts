@@ -35,7 +35,7 @@ export function leases(subject: Subject): void {
       await next.unlock();
     });
 
-    it("is over before Redis lets another in", async () => {
+    it("is over before Redis admits another holder", async () => {
       const { mine, theirs } = subject.pair();
       const lease = await leased(() => mine.lock({ lease: LEASE }));
       const { signal } = lease;
@@ -46,7 +46,7 @@ export function leases(subject: Subject): void {
       await next.unlock();
     });
 
-    it("is over before Redis lets another in, also when no renewal is answered", async ({
+    it("is over before Redis admits another holder, also when no renewal is answered", async ({
       onTestFinished,
     }) => {
       const party = await subject.join({ leaseTime: LEASE });
@@ -63,7 +63,7 @@ export function leases(subject: Subject): void {
       await next.unlock();
     });
 
-    it("knows in its first statement that time has passed, before any timer could tell", async () => {
+    it("is known to be over in the first statement after a pause, before any timer fires", async () => {
       const { mine } = subject.pair();
       const lease = await leased(() => mine.lock({ lease: 200 }));
       const end = performance.now() + 201;
@@ -74,7 +74,7 @@ export function leases(subject: Subject): void {
       );
     });
 
-    it("the watchdog keeps a lease: taken, handed over, or explicit with `watchdog: true`", async () => {
+    it("the watchdog renews a lease: acquired, handed over, or explicit with `watchdog: true`", async () => {
       const party = await subject.join({ leaseTime: KEPT });
       const pairs = [subject.pair(), subject.pair(), subject.pair()] as const;
       const [taken, handed, explicit] = pairs.map(({ name }) => subject.of(party, name)) as [
@@ -100,7 +100,7 @@ export function leases(subject: Subject): void {
       for (const lease of leases) await lease.unlock();
     });
 
-    it("maxHold ends a lease that the watchdog would keep", async () => {
+    it("maxHold ends a lease that the watchdog would renew", async () => {
       const party = await subject.join({ leaseTime: KEPT });
       const { name, theirs } = subject.pair();
       const asked = performance.now();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Lock, LockLostError } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
-import { failure, lossOf, tried } from "./observe.ts";
+import { failure, leased, lossOf, tried } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /**
@@ -10,7 +10,7 @@ import type { Subject } from "./subject.ts";
  */
 const LEASE = 3_000;
 
-/** A holder that has lost its lock is told so, by every way out. */
+/** A holder that has lost its lock is notified, whichever way it ends its lease. */
 export function loss(subject: Subject): void {
   /** A holder whose watchdog soon sees what the others do to its lock. */
   async function holder(): Promise<{ party: Party; name: string; mine: Lock; theirs: Lock }> {
@@ -42,7 +42,7 @@ export function loss(subject: Subject): void {
         );
         expect(error).toBeInstanceOf(LockLostError);
         expect(error).toMatchObject({ lockName: name, cause: bodyError, reason: reasons[0] });
-        // Its client hears of force at once, where it hears messages already.
+        // A client that is subscribed receives the force-release at once.
         const forced = subject.queues ? ["gone", "revoked"] : ["gone"];
         expect(how === "taken" ? [subject.taken] : how === "forced" ? forced : ["gone"]).toContain(
           reasons[0],
@@ -50,7 +50,7 @@ export function loss(subject: Subject): void {
       },
     );
 
-    it("makes withLock reject when only the release shows it, whatever the body returned", async () => {
+    it("makes withLock reject if only the release finds it, whatever the body returned", async () => {
       const { name, mine } = subject.pair();
       const asks = subject.lingers ? { confirm: true } : {};
       const error = await failure(mine.withLock(asks, () => deleteKey(name)));
@@ -65,7 +65,7 @@ export function loss(subject: Subject): void {
       expect(await failure(failing)).toMatchObject({ code: "LOCK_LOST", cause: bodyError });
     });
 
-    it("never releases the lock of the present holder, when only the unlock shows the loss", async () => {
+    it("never releases the lock of the present holder, if only the unlock finds the loss", async () => {
       const { name, mine, theirs } = subject.pair();
       const lease = await mine.lock({ lease: 30_000 });
       await deleteKey(name);
@@ -77,7 +77,7 @@ export function loss(subject: Subject): void {
       await next.unlock(); // rejects if it had been released
     });
 
-    it("is not hidden by a body that catches the signal's reason and throws it", async () => {
+    it("is not hidden by a body that catches and rethrows the signal's reason", async () => {
       const { name, mine } = await holder();
       const error = await failure(
         mine.withLock(async ({ signal }) => {
@@ -108,7 +108,7 @@ export function loss(subject: Subject): void {
     it("rejects every nested acquisition in its scope", async () => {
       const { mine, theirs } = subject.pair();
       await subject.first.locks.scope(async () => {
-        const lease = await mine.lock({ lease: 300 });
+        const lease = await leased(() => mine.lock({ lease: 300 }));
         expect(await lossOf(lease.signal)).toBe("expired");
         expect(mine.isHeldHere()).toBe(false);
         expect(await failure(mine.tryLock())).toBeInstanceOf(LockLostError);
@@ -117,7 +117,7 @@ export function loss(subject: Subject): void {
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
-    it("tells its borrowers, also those that still wait for their turn", async () => {
+    it("notifies its borrowers, also those that still wait for their turn", async () => {
       const { name, mine } = await holder();
       const outcomes: unknown[] = [];
       const outer = mine.withLock(async () => {
@@ -132,7 +132,7 @@ export function loss(subject: Subject): void {
       expect(outcomes).toEqual([1, 2].map(() => ({ status: "rejected", reason: expect.any(LockLostError) })));
     });
 
-    it("hands its waiters on: the next one of the same client acquires for itself", async () => {
+    it("releases its waiters: the next caller of the same client acquires for itself", async () => {
       const { name, mine, theirs } = await holder();
       const lease = await mine.lock();
       const next = mine.lock({ wait: 10_000 });

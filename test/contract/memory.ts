@@ -5,6 +5,7 @@ import type { Commands } from "../../src/redis/commands.ts";
 import type { Link } from "../../src/redis/driver.ts";
 import { TestClient, type TestLocksOptions } from "../../src/tools/testing/client.ts";
 import { type Held, type Kept, Memory } from "../../src/tools/testing/memory.ts";
+import type { Exemption } from "../support/exemption.ts";
 import { linkOf, standIns } from "../support/link.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 
@@ -65,14 +66,18 @@ class Onlooker extends EventEmitter {
   openOnce(): void {}
 }
 
-/** What the contract cannot ask of a memory, and why. They are regular expressions for names of tests. */
-const EXCUSES: readonly { readonly test: RegExp; readonly why: string }[] = [
-  { test: /^excludes processes:/, why: "no other process reaches the memory of this one" },
+/** What the contract cannot ask of a memory, and why. */
+const EXEMPTIONS: readonly Exemption[] = [
+  { tests: [/^excludes processes:/], why: "no other process reaches the memory of this one" },
   {
-    test: /^(are not lost when they overtake|tryLock\(\) is not told what was true before|is over before Redis lets)/,
+    tests: [
+      /^are not lost when they overtake/,
+      /^tryLock\(\) is not answered from what was true before/,
+      /^is over before Redis admits/,
+    ],
     why: "it keeps an answer of Redis: in memory none is late",
   },
-  { test: /^`await using` closes the client, its own connections/, why: "there are no connections" },
+  { tests: [/^`await using` closes the client and its own connections/], why: "there are no connections" },
 ];
 
 /** Counts what a client sends as commands on its onlooker. */
@@ -89,7 +94,7 @@ function counted(client: TestClient, onlooker: Redis): TestClient {
 /** The memory of a test, as a topology for the contract. */
 export const memory: TopologyKind = {
   name: "memory",
-  excuse: (test) => EXCUSES.find((excuse) => excuse.test.test(test))?.why,
+  exemptions: EXEMPTIONS,
   launch: async () => {
     const store = new Memory();
     const clients = new Set<TestClient>();

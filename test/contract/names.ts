@@ -19,7 +19,7 @@ const NAMES: Record<string, (unique: string) => string> = {
 /** A name may contain anything; two names are two locks. */
 export function names(subject: Subject): void {
   describe("names", () => {
-    it.each(Object.keys(NAMES))("hands a lock %s on", async (which) => {
+    it.each(Object.keys(NAMES))("hands over a lock for names %s", async (which) => {
       const wanted = NAMES[which]?.(randomUUID()) ?? "";
       if (which === "that close a brace first" && subject.kind.startsWith("redisson") && subject.isCluster) {
         expect(() => subject.of(subject.first, wanted)).toThrow(RangeError);
@@ -40,7 +40,7 @@ export function names(subject: Subject): void {
       await next.unlock();
     });
 
-    it("keeps names apart that look alike", async () => {
+    it("keeps similar names apart", async () => {
       const unique = randomUUID();
       const alike = [unique, `{${unique}}`, `%7B${unique}%7D`, `%257B${unique}`, `${unique}\0`, `${unique} `];
       const leases: (Lease | null)[] = [];

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { Lease, Lock, LockClient, LockClientOptions, LockOptions, MultiLease } from "../../src/index.ts";
 import { until } from "../support/until.ts";
-import { Queue } from "./drains.ts";
+import { Queue } from "./drain-loops.ts";
 import { failure, Gate, recordOf, tried } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
@@ -110,7 +110,7 @@ export function reentrance(subject: Subject): void {
 
   describe.each(Object.entries(WHERE))("reentrant: false of %s", (_, where) => {
     for (const way of waysOf(subject)) {
-      it(`a stranger's ${way} waits, and gives up before the body's end`, async () => {
+      it(`a stranger's ${way} waits, and gives up before the body ends`, async () => {
         const { take, told, end, theirs } = await meet(where);
         const [enough, reason] = [new AbortController(), new Error("enough")];
         const waiting = failure(take(way, { signal: enough.signal }));
@@ -121,7 +121,7 @@ export function reentrance(subject: Subject): void {
         await (await theirs.lock({ wait: 10_000 })).unlock();
       });
 
-      it(`a stranger's ${way} gets the lock after the body's end, with a hold of its own`, async () => {
+      it(`a stranger's ${way} gets the lock after the body ends, with a hold of its own`, async () => {
         const { take, told, end, theirs, lock, token, queue } = await meet(where);
         const waiting = take(way);
         await until(() => told.wait.length === 1, { what: "the stranger to wait" });
@@ -139,7 +139,7 @@ export function reentrance(subject: Subject): void {
       });
     }
 
-    it("a stranger's tryLock() finds it busy, as often as it asks", async () => {
+    it("a stranger's tryLock() finds it busy, each time", async () => {
       const { attempt, told, end } = await meet(where);
       expect([await attempt(), await attempt()]).toEqual([null, null]);
       expect(await end()).toBe(true);
@@ -148,7 +148,7 @@ export function reentrance(subject: Subject): void {
   });
 
   describe("reentrant: false", () => {
-    it("of a call or a lock gives way to a nearer true: the stranger enters the hold", async () => {
+    it("of a call or a lock is overridden by a nearer true: the stranger enters the hold", async () => {
       for (const where of [
         { stranger: { lock: OFF, call: { reentrant: true } } },
         { client: OFF, body: { lock: { reentrant: true } }, stranger: { call: { reentrant: true } } },
@@ -174,7 +174,7 @@ export function reentrance(subject: Subject): void {
       });
     });
 
-    it("calls that one scope makes side by side have the lock one after the other", async () => {
+    it("calls that one scope makes side by side get the lock one after the other", async () => {
       const { name, theirs } = subject.pair();
       const own = subject.of(subject.first, name);
       const told = recordOf(subject.first.locks, [name]);

@@ -7,7 +7,7 @@ export function scopes(subject: Subject): void {
   const scope = <T>(body: () => T | PromiseLike<T>) => subject.first.locks.scope(body);
 
   describe("scopes", () => {
-    it("re-enters by count: the lock goes with the last unlock", async () => {
+    it("re-enters by count: the last unlock releases the lock", async () => {
       const { mine, theirs } = subject.pair();
       await scope(async () => {
         const outer = await mine.lock();

@@ -7,7 +7,7 @@ export function sideBySide(subject: Subject): void {
   const scope = <T>(body: () => T | PromiseLike<T>) => subject.first.locks.scope(body);
 
   describe("side by side in one scope", () => {
-    it("two calls of lock() have the lock together, and it goes with the last unlock", async () => {
+    it("two calls of lock() share the lock, and the last unlock releases it", async () => {
       const { mine, theirs } = subject.pair();
       await scope(async () => {
         const [a, b] = await Promise.all([mine.lock(), mine.lock()]);
@@ -19,7 +19,7 @@ export function sideBySide(subject: Subject): void {
       });
     });
 
-    it("tryLock() gets what a call before it gets", async () => {
+    it("tryLock() enters what an earlier call gets", async () => {
       const { mine } = subject.pair();
       await scope(async () => {
         const leases = await Promise.all([mine.lock(), mine.tryLock(), mine.tryLock(), mine.tryLock(100)]);
@@ -70,7 +70,7 @@ export function sideBySide(subject: Subject): void {
       });
     });
 
-    it("many calls that wait for another process get it together", async () => {
+    it("many calls that wait for another process enter together", async () => {
       const { name, mine, theirs } = subject.pair();
       const foreign = await theirs.lock();
       await scope(async () => {
@@ -100,7 +100,7 @@ export function sideBySide(subject: Subject): void {
       });
     });
 
-    it("a body that cannot borrow in its time is told so", async () => {
+    it("a body that cannot borrow in its time is refused", async () => {
       const { mine } = subject.pair();
       const gate = new Gate();
       await scope(async () => {
@@ -114,7 +114,7 @@ export function sideBySide(subject: Subject): void {
       });
     });
 
-    it("a call in a scope inside enters what the one around it gets", async () => {
+    it("a call in an inner scope enters what the outer scope gets", async () => {
       const { mine } = subject.pair();
       await scope(async () => {
         const [outer, inner] = await Promise.all([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Lease, Lock, LockClient, MultiLease } from "../../src/index.ts";
-import { Queue } from "./drains.ts";
+import { Queue } from "./drain-loops.ts";
 import { Gate, recordOf, tried } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
@@ -80,7 +80,7 @@ export function strangers(subject: Subject): void {
     for (const which of ["the body's lock", "another lock"])
       for (const way of waysOf(subject)) {
         it.each(["before", "with", "after"])(
-          `keep ${which} by ${way} to their own end, which comes %s the body's`,
+          `hold ${which} by ${way} to their own end, which comes %s the body's`,
           async (when) => {
             const [first, second] = [subject.pair(), subject.pair()];
             const other = which === "another lock" ? second : first;

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
 import { expect, type MockInstance, vi } from "vitest";
 import type { LockClientOptions, LockOptions } from "../../src/api/options.ts";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import {
   createLockClient,
   type EventKind,
@@ -20,7 +20,10 @@ import { until } from "../support/until.ts";
 import { KINDS, type Kind, type Traits } from "./kinds.ts";
 
 const KEYS = new Keys("", false);
-/** A place that nobody gave back goes by itself after 4.5 s: that must not pass for giving it back. */
+/**
+ * A place that no client gave back ends by itself after 4.5 s. A test must not take that for giving
+ * it back.
+ */
 const LEAVING = 4_000;
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
@@ -30,8 +33,7 @@ export class Subject implements Traits {
   /** How events call it. */
   readonly eventKind: EventKind;
   readonly tokens: boolean;
-  readonly queues: boolean;
-  readonly messages: boolean;
+  readonly stored: Traits["stored"];
   readonly counter: boolean;
   readonly isQuorum: boolean;
   readonly client: LockClientOptions;
@@ -58,8 +60,7 @@ export class Subject implements Traits {
     this.kind = traits.method ?? (kind as Maker);
     this.eventKind = traits.eventKind;
     this.tokens = traits.tokens;
-    this.queues = traits.queues;
-    this.messages = traits.messages ?? true;
+    this.stored = traits.stored;
     this.counter = traits.counter ?? false;
     this.isQuorum = traits.isQuorum ?? false;
     this.client = traits.client ?? {};
@@ -67,7 +68,7 @@ export class Subject implements Traits {
 
   readonly open = async (): Promise<void> => {
     // What it keeps is not to hang on what it has learned.
-    if (this.lingers) this.#keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
+    if (this.lingers) this.#keeps = vi.spyOn(LingerLearner.prototype, "keeps").mockReturnValue(true);
     this.#topology = await this.#launch();
     this.#first = await this.join();
     this.#second = await this.join();
@@ -143,7 +144,7 @@ export class Subject implements Traits {
     return this.kind.startsWith("redisson");
   }
 
-  /** Its clients keep a lock when nobody is inside. */
+  /** Its clients cache a lock while no caller is inside. */
   get lingers(): boolean {
     return (this.client.linger ?? 0) > 0;
   }
@@ -175,7 +176,7 @@ export class Subject implements Traits {
     return this.kind === "permit" ? { units: 1 } : {};
   }
 
-  /** What a holder is told whose lock another one has: of permits nobody takes those of another one. */
+  /** The loss reason of a holder whose lock another caller has. Permits of one caller are never another's. */
   get taken(): "taken" | "gone" {
     return this.isCounted ? "gone" : "taken";
   }
@@ -204,7 +205,7 @@ export class Subject implements Traits {
     return this.on(party.locks, name, options);
   }
 
-  /** Readers exclude nobody but writers: of the two clients the second one writes. */
+  /** Readers exclude only writers, so the second of the two clients writes. */
   on(locks: LockClient, name: string, options?: ReentranceOptions): Lock {
     if (this.kind === "readLock" && locks === this.#second?.locks) return opponentOf(locks, name);
     return lockOf(locks, this.kind, name, options);
@@ -215,32 +216,41 @@ export class Subject implements Traits {
     return { name, mine: this.of(this.first, name), theirs: this.of(this.second, name) };
   }
 
-  /** The key that is there while the lock is held. */
+  /** The key that exists while the lock is held. */
   key(name: string): string {
-    if (this.isQuorum) return KEYS.ofQuorum(name).lock;
-    return this.queues ? this.keysOf(name)[0] : name;
+    return this.stored(name, KEYS).lock;
   }
 
-  /** Of a kind with a queue: the lock, and that. */
-  keysOf(name: string): readonly [string, string] {
-    const { hash, queue } = KEYS.ofCounted(this.kind === "permit" ? "semaphore" : "rw", name);
-    return this.isCounted ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
+  /** The key of the queue, where Redis keeps one. */
+  queueOf(name: string): string | undefined {
+    return this.stored(name, KEYS).queue;
+  }
+
+  /** Redis keeps a queue and hands the lock on; without one it tells all waiters to try again. */
+  get queues(): boolean {
+    return this.queueOf("") !== undefined;
+  }
+
+  /** Waiters receive messages, so Redis knows that they are subscribed. */
+  get messages(): boolean {
+    return this.queues || this.stored("", KEYS).channel !== undefined;
   }
 
   /** How many clients wait, as Redis sees them; where it cannot, how many have said so. */
   async waiting(name: string): Promise<number> {
-    if (!this.messages) return this.#said.get(name)?.size ?? 0;
     const { redis } = this.first;
-    if (this.queues) return redis.zcard(this.keysOf(name)[1]);
-    const keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
-    const channel = this.isQuorum ? keys.ofQuorum(name).free : keys.redissonChannel(name);
+    // Channels are data: unlike keys they have the connection's prefix in them.
+    const queue = this.queueOf(name);
+    if (queue !== undefined) return redis.zcard(queue);
+    const { channel } = this.stored(name, new Keys(redis.options.keyPrefix ?? "", this.isCluster));
+    if (channel === undefined) return this.#said.get(name)?.size ?? 0;
     const node = await this.topology.adminOf(channel);
     const [, listeners] = await node.pubsub((this.isCluster ? "SHARDNUMSUB" : "NUMSUB") as "NUMSUB", channel);
     return Number(listeners);
   }
 
   /**
-   * Resolves when so many clients wait in Redis: 1 if they all belong to one client and the kind
+   * Resolves when `count` clients wait in Redis: 1 if they all belong to one client and the kind
    * shares its place.
    */
   async untilWaiting(name: string, count: number): Promise<void> {
@@ -269,9 +279,10 @@ export class Subject implements Traits {
   readonly leavesNothing = async (): Promise<void> => {
     for (const name of opened(this.#names.getStore())) {
       this.#said.delete(name);
-      // What is kept is given up at once when somebody wants it.
+      // A cached lock is given up at once when another client wants it.
       if (this.#third) await (await this.of(this.#third, name).lock({ wait: LEAVING })).unlock();
-      const keys = this.queues ? this.keysOf(name) : [this.key(name)];
+      const { lock, queue } = this.stored(name, KEYS);
+      const keys = queue === undefined ? [lock] : [lock, queue];
       const isClean = async () => {
         const left = await Promise.all(this.group(this.first.redis).map((redis) => redis.exists(...keys)));
         return left.every((count) => count === 0) && (await this.waiting(name)) === 0;

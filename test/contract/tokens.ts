@@ -4,7 +4,7 @@ import { Parties, type Party } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
 import { STAY_FRESH } from "../support/stays.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf } from "./observe.ts";
+import { failure, leased, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 const CLOCK = "holdfast:clock";
@@ -35,7 +35,7 @@ export function tokens(subject: Subject): void {
       await forget();
     });
 
-    /** All data is lost, and nobody takes what it has kept for its own any more. */
+    /** All data is lost, and no client takes what it has cached for its own any more. */
     const forget = async () => {
       await first.redis.flushall();
       const lost = performance.now();
@@ -51,15 +51,15 @@ export function tokens(subject: Subject): void {
       expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b)); // strictly
     };
 
-    it("grow over passes in a process and grants between processes", async () => {
+    it("grow over local hand-offs and over grants between processes", async () => {
       await Promise.all(Array.from({ length: 60 }, (_, n) => visit(n % 3 === 0 ? second : first)));
       expectGrowth(60);
     });
 
-    it("grow over expiries and releases by force", async () => {
+    it("grow over expiries and force-releases", async () => {
       const lock = subject.of(first, "orders");
       for (let round = 0; round < 3; round++) {
-        const expired = await lock.lock({ lease: 300 });
+        const expired = await leased(() => lock.lock({ lease: 300 }));
         tokens.push(expired.token);
         await lossOf(expired.signal);
         await visit(second);
@@ -98,7 +98,7 @@ export function tokens(subject: Subject): void {
       expectGrowth(4);
     });
 
-    it.skipIf(subject.counter)("grow over an empty restart of the server", async () => {
+    it.skipIf(subject.counter)("grow over a server restart without data", async () => {
       for (let n = 0; n < 5; n++) await visit(first);
       await server.restart();
       for (const { redis } of [first, second]) await until(() => redis.status === "ready");
@@ -118,14 +118,14 @@ export function tokens(subject: Subject): void {
     });
 
     it.skipIf(subject.counter)(
-      "are reserved for passes: when the clock steps back, the next process is above all of them",
+      "are reserved for local hand-offs: when the clock steps back, the next process gets a larger one",
       async () => {
         await first.redis.set(CLOCK, (Date.now() + 3_600_000) * 1_000);
         for (let round = 0; round < 5; round++) {
           const held = await subject.of(second, "orders").lock();
           tokens.push(held.token);
           const calls = Array.from({ length: 12 }, () => visit(first)); // more than it may pass
-          await until(async () => (await first.redis.zcard(subject.keysOf("orders")[1])) > 0);
+          await until(async () => (await first.redis.zcard(subject.queueOf("orders") ?? "")) > 0);
           await held.unlock();
           await Promise.all([...calls, visit(second)]);
         }

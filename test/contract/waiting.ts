@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { type Lease, LockTimeoutError } from "../../src/index.ts";
 import { awake } from "../support/awake.ts";
-import { failure, Gate, holdAnswer, watchTraffic } from "./observe.ts";
+import { failure, Gate, holdAnswer, leased, watchTraffic } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** How long callers wait, in which order they are served, and what is left of one that goes. */
 export function waiting(subject: Subject): void {
   describe("waiting", () => {
     it.each(["never waited", "waited before"])(
-      "tryLock() without wait asks once and is not queued (%s)",
+      "tryLock() without wait tries once and is not queued (%s)",
       async (how) => {
         const name = subject.name();
         const party = await subject.join();
@@ -22,7 +22,7 @@ export function waiting(subject: Subject): void {
           await subject.untilWaiting(name, 1); // it has a subscriber now
           enough.abort("enough");
           expect(await waiting).toBe("enough");
-          expect(await theirs.tryLock()).toBe(null); // behind a try that may have been under way
+          expect(await theirs.tryLock()).toBe(null); // after a try that may have been under way
         }
         await subject.untilWaiting(name, 0);
         const traffic = watchTraffic(party);
@@ -38,7 +38,7 @@ export function waiting(subject: Subject): void {
       },
     );
 
-    it("tryLock() is not told what was true before it was called", async () => {
+    it("tryLock() is not answered from what was true before the call", async () => {
       const name = subject.name();
       const party = await subject.join();
       const [mine, theirs] = [subject.of(subject.second, name), subject.of(party, name)];
@@ -128,9 +128,9 @@ export function waiting(subject: Subject): void {
       await next.unlock();
     });
 
-    it("takes a lock that is free again without having been unlocked by anybody here", async () => {
+    it("takes a lock that became free without an unlock by this client", async () => {
       const { name, mine, theirs } = subject.pair();
-      const lease = await mine.lock({ lease: 200 }); // left to run out
+      const lease = await leased(() => mine.lock({ lease: 200 })); // left to run out
       const asked = awake();
       const next: Lease = await theirs.lock({ wait: 10_000 });
       expect(awake() - asked).toBeLessThan(2_000);

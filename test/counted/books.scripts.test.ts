@@ -19,7 +19,7 @@ describe("a scan", () => {
     ["too many in use", { used: 5 }],
     ["too few in use", { used: 0 }],
     ["another number of holds", { holds: 77 }],
-  ])("puts right what the books say: %s", async (_, wrong) => {
+  ])("corrects what the books say: %s", async (_, wrong) => {
     await hold("a", 2).try();
     await hold("b", 1).try();
     await stage.rewrite(wrong);
@@ -29,7 +29,7 @@ describe("a scan", () => {
     expect(await hold("c", 2).try()).toMatchObject({ is: "owner" });
   });
 
-  it("gives what it finds to those that wait", async () => {
+  it("grants what it finds to waiters", async () => {
     const [holder, waiter] = [hold("a", 2), hold("b", 3)];
     await holder.try();
     await stage.rewrite({ used: 5 });
@@ -39,7 +39,7 @@ describe("a scan", () => {
     expect(await stage.grantees()).toEqual([waiter.id]);
   });
 
-  it("finds the number of permits, and what others hold, also where the books said too little", async () => {
+  it("finds the number of permits and what others hold, also if the books said too little", async () => {
     for (const wrong of [{ used: 1 }, { used: 1, holds: 0 }, { used: 2, holds: 2 }]) {
       const [holder, other] = [hold("a", 2), hold("b", 2)];
       await holder.try();
@@ -55,7 +55,7 @@ describe("a scan", () => {
     }
   });
 
-  it("removes fields that cannot be read, and does not count them", async () => {
+  it("removes unreadable fields, and does not count them", async () => {
     const strange = [
       "",
       "x",
@@ -80,7 +80,7 @@ describe("a scan", () => {
     ["too few", "1c 1 2 3"],
     ["no number", "1c 000000x 0000005 00001 1900000000000 1700000000000 0000000000000000 0000000000000000"],
     ["no field", null],
-  ])("is made when the books cannot be read, or are gone: %s", async (_, text) => {
+  ])("runs when the books cannot be read, or are gone: %s", async (_, text) => {
     const first = await stage.reader("a").try();
     if (text === null) await stage.redis.hdel(stage.keys.hash, "=");
     else await stage.redis.hset(stage.keys.hash, "=", text);
@@ -91,7 +91,7 @@ describe("a scan", () => {
     expect(await stage.redis.pttl(stage.keys.hash)).toBeGreaterThan(30_000);
   });
 
-  it("by a release behind which the books are gone: the first that waits says how many permits there are", async () => {
+  it("runs in a release that found no books; the first waiter supplies the number of permits", async () => {
     const [holder, lives, waiter] = [hold("a", 3), hold("b", 2), hold("c", 1)];
     await holder.try();
     await lives.try();
@@ -102,14 +102,14 @@ describe("a scan", () => {
     expect(await stage.books()).toMatchObject({ used: 3, holds: 2, permits: PERMITS });
   });
 
-  it("is not made before something can be over", async () => {
+  it("does not run before a hold can have ended", async () => {
     await hold("a").try();
     const { scanned } = await stage.books();
     for (let i = 0; i < 20; i++) await hold("b").try();
     expect(await stage.books()).toMatchObject({ scanned });
   });
 
-  it("is not made again for a fiftieth of a ms for each hold, however short the leases are", async () => {
+  it("rests for a fiftieth of a ms per hold, however short the leases are", async () => {
     const permits = 1_000_000;
     const crowd = Array.from({ length: 2_000 }, () => stage.permits("a", permits));
     await Promise.all(crowd.map((one) => one.try()));
@@ -128,7 +128,7 @@ describe("a scan", () => {
     expect(Math.min(...scans)).toBeGreaterThanOrEqual(2_000 / 50);
   });
 
-  it("is made by a re-check in any case when the last one is long ago, if somebody waits", async () => {
+  it("runs in a re-check if the last one is long ago and a caller is waiting", async () => {
     const [holder, waiter] = [hold("a", 2), hold("b", 3)];
     await holder.try();
     await stage.rewrite({ used: 5 });
@@ -142,7 +142,7 @@ describe("a scan", () => {
     ["too many in use", { used: 5, reap: 1_900_000_000_000 }, 3],
     ["too few in use", { used: 0, reap: 1_900_000_000_000 }, 4],
   ])(
-    "is made by a try in any case when the last one is long ago, though nobody waits: %s",
+    "runs in a try if the last one is long ago, even with no caller waiting: %s",
     async (_, wrong, units) => {
       await hold("a", 2).try();
       await stage.rewrite(wrong);
@@ -156,7 +156,7 @@ describe("a scan", () => {
     },
   );
 
-  it("is made by a writer's try in any case when the last one is long ago, though nobody waits", async () => {
+  it("runs in a writer's try if the last one is long ago, even with no caller waiting", async () => {
     await stage.reader("a").try();
     await stage.reader("b").try();
     await stage.rewrite({
@@ -168,7 +168,7 @@ describe("a scan", () => {
     expect(await stage.books()).toMatchObject({ used: 2, holds: 2 });
   });
 
-  it("is made although the server's clock went back since the last one", async () => {
+  it("runs although the server's clock went back since the last one", async () => {
     const crashed = hold("a", 5);
     await crashed.try();
     await stage.over(crashed);
@@ -176,7 +176,7 @@ describe("a scan", () => {
     expect(await hold("b", 5).try()).toMatchObject({ is: "owner" });
   });
 
-  it("is made by a re-check, too, although the clock went back; and those that wait are not told to come an hour later", async () => {
+  it("runs in a re-check too although the clock went back, and waiters do not come an hour later", async () => {
     const [holder, waiter] = [hold("a", 2), hold("b", 4)];
     await holder.try();
     const anHourLater = async () => ({ used: 5, scanned: (await stage.millis()) + 3_600_000 });
@@ -188,7 +188,7 @@ describe("a scan", () => {
     expect(await waiter.recheck()).toMatchObject({ is: "owner" });
   });
 
-  it("of more than one command can name is made all the same, and what was theirs comes back", async () => {
+  it("of more holds than one command can name runs all the same, and frees the units of expired holds", async () => {
     const permits = 1_000_000;
     const crowd = Array.from({ length: 9_000 }, () => stage.permits("a", permits, 100, { lease: 2_000 }));
     await Promise.all(crowd.map((one) => one.try()));
@@ -198,7 +198,7 @@ describe("a scan", () => {
   });
 });
 
-it("books of another format are refused, with nothing done", async () => {
+it("a script refuses books of another format, and does nothing", async () => {
   const holder = hold("a", 2);
   await holder.try();
   const foreign = "2c 0000002 0000005 00001 1900000000000 1700000000000 0000000000000000 0000000000000000";
@@ -219,7 +219,7 @@ it("books of another format are refused, with nothing done", async () => {
   expect(await stage.dump()).toEqual(before);
 });
 
-it("the next reap is the earliest end, or sooner", async () => {
+it("a script sets the next reap to the earliest end, or sooner", async () => {
   const [long, short, longer] = [hold("a", 1, 30_000), hold("b", 1, 10_000), hold("c", 1, 60_000)];
   for (const one of [long, short, longer]) await one.try();
   const earliest = async (): Promise<number> => {

@@ -24,21 +24,21 @@ describe.each([
     return { holder, other, waiter };
   };
 
-  it("a release gives what it frees to those that wait", async () => {
+  it("a release grants what it frees to waiters", async () => {
     const { holder, waiter } = await begin();
     expect(await holder.release()).toMatchObject({ is: "released" });
     expect(await stage.grantees()).toEqual([waiter.id]);
     expect(await stage.books()).toMatchObject({ used: 5, holds: 2 });
   });
 
-  it("so does a hold that shrinks", async () => {
+  it("a shrinking hold does so too", async () => {
     const { holder, other, waiter } = await begin();
     await holder.release(1);
     await other.release(1);
     expect(await stage.grantees()).toEqual([waiter.id]);
   });
 
-  it("renewals, confirmations, copies of acquires and joins raise an end", async () => {
+  it("renewals, confirmations, copies of acquires and joins extend a hold", async () => {
     const { holder, waiter } = await begin();
     expect(await holder.renew(60_000)).toMatchObject({ is: "renewed", ttl: 60_000 });
     expect(await holder.renew(70_000, "confirm")).toMatchObject({ is: "renewed", ttl: 70_000 });
@@ -49,7 +49,7 @@ describe.each([
     expect(await holder.join(120_000)).toMatchObject({ is: "owner", ttl: 120_000 });
   });
 
-  it("a leave takes a place out, and lets those in behind it", async () => {
+  it("a leave removes a place, and admits the waiters after it", async () => {
     const { waiter } = await begin();
     await stage.redis.config("SET", "maxmemory", "0");
     const next = hold("d", 1);
@@ -59,7 +59,7 @@ describe.each([
     expect(await stage.grantees()).toEqual([next.id]);
   });
 
-  it("a re-check keeps its place, and takes what is its own", async () => {
+  it("a re-check keeps its place, and takes the units that are its own", async () => {
     const { holder, waiter } = await begin();
     expect(await waiter.recheck()).toMatchObject({ is: "held", position: 0 });
     await stage.redis.hdel(stage.keys.hash, holder.id);
@@ -69,7 +69,7 @@ describe.each([
     expect(await waiter.recheck()).toMatchObject({ is: "owner", units: 3 });
   });
 
-  it("what is new is refused, with nothing done", async () => {
+  it("a new caller is refused, with nothing done", async () => {
     await begin();
     const before = await stage.dump();
     await expect(hold("d", 1).queue()).rejects.toThrow("OOM");
@@ -101,7 +101,7 @@ it("a copy of the command that queued it finds its place", async () => {
   expect(await waiter.queue()).toMatchObject({ is: "held", position: 0 });
 });
 
-it("a yield stands behind those that wait", async () => {
+it("a yield queues after the other waiters", async () => {
   const [holder, waiter, again] = [stage.writer("a"), stage.writer("b"), stage.writer("a")];
   await holder.try();
   await waiter.queue();

@@ -8,8 +8,8 @@ const stage = new CountedStage();
 const hold = (client: string, units = 1, lease = 30_000): CountedHold =>
   stage.permits(client, 5, units, { lease });
 
-describe("copies of commands that come late", () => {
-  it("an acquire that is executed twice says what it has, and only raises its end", async () => {
+describe("late copies of commands", () => {
+  it("an acquire that is executed twice reports its hold, and only extends it", async () => {
     const holder = hold("a", 2, 10_000);
     await holder.try();
     await holder.renew(60_000);
@@ -23,12 +23,12 @@ describe("copies of commands that come late", () => {
     expect((await short.renew(1)).ttl).toBeGreaterThan(10_000);
   });
 
-  it("an acquire later than its time does nothing", async () => {
+  it("an acquire after its deadline does nothing", async () => {
     expect(await hold("a").queue((await stage.micros()) - 1)).toMatchObject({ is: "stale" });
     expect(await stage.redis.keys("*")).toEqual([]);
   });
 
-  it("a shrink takes nothing back, and a release ends what is left once", async () => {
+  it("a shrink takes nothing back, and a release ends the rest once", async () => {
     const [holder, other] = [hold("a", 4), hold("b", 2)];
     await holder.try();
     expect(await holder.release(3)).toMatchObject({ is: "released" });
@@ -58,7 +58,7 @@ describe("copies of commands that come late", () => {
 });
 
 describe("a hold whose end has passed", () => {
-  it("is not revived, found or subtracted, also where no scan has taken it out", async () => {
+  it("is not revived, found or subtracted, even if no scan has removed it", async () => {
     const [crashed, lives] = [hold("a", 3), hold("b", 2)];
     await crashed.try();
     await lives.try();
@@ -76,7 +76,7 @@ describe("a hold whose end has passed", () => {
     expect(await stage.books()).toMatchObject({ used: 2, holds: 1 });
   });
 
-  it("leaves the others theirs: each has an end of its own", async () => {
+  it("leaves other holds alone: each has its own end", async () => {
     const [short, long] = [stage.reader("a"), stage.reader("b")];
     await short.try();
     await long.try();
@@ -90,7 +90,7 @@ describe("a hold whose end has passed", () => {
 });
 
 describe("readers that share a hold", () => {
-  it("may join while nobody waits: that raises its end", async () => {
+  it("may join while no caller is waiting, which extends the hold", async () => {
     const reader = stage.reader("a", { lease: 1_000 });
     await reader.try();
     expect(await reader.join(30_000)).toMatchObject({
@@ -101,7 +101,7 @@ describe("readers that share a hold", () => {
     });
   });
 
-  it("may not while somebody waits: that raises nothing", async () => {
+  it("may not join while a caller is waiting, and extend nothing", async () => {
     const [reader, writer] = [stage.reader("a", { lease: 5_000 }), stage.writer("b")];
     await reader.try();
     await writer.queue();
@@ -110,7 +110,7 @@ describe("readers that share a hold", () => {
     expect(answer.is === "owner" && answer.ttl).toBeLessThanOrEqual(5_000);
   });
 
-  it("a join makes no hold and takes no place, also of a hold that is queued", async () => {
+  it("join without making a hold or taking a place, also if the hold is queued", async () => {
     const [writer, reader] = [stage.writer("a"), stage.reader("b")];
     await writer.try();
     await reader.queue();
@@ -122,7 +122,7 @@ describe("readers that share a hold", () => {
 });
 
 describe("tokens", () => {
-  it("of the readers of one phase are one, above every writer's before and below every writer's behind", async () => {
+  it("of the readers of one phase are equal, above those of earlier writers and below those of later ones", async () => {
     await stage.redis.set(stage.keys.clock, "8000000000000000"); // so they do not grow by the time
     const token = async (one: CountedHold): Promise<number> => {
       const answer = await one.try();
@@ -145,7 +145,7 @@ describe("tokens", () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   });
 
-  it("of readers that come from the queue behind a writer are of another phase, also where the books stand all the time", async () => {
+  it("of readers granted after a writer belong to a new phase, even if the books stay all the time", async () => {
     const holds = [stage.reader("a"), stage.writer("b"), stage.reader("c"), stage.reader("d")];
     for (const hold of holds) await hold.queue();
     const [first, writer, ...behind] = holds;
@@ -158,7 +158,7 @@ describe("tokens", () => {
     expect(phase[0]).toBeGreaterThan(before + 16);
   });
 
-  it("of a writer that becomes a reader are its present one, for the readers beside it too", async () => {
+  it("of a writer that becomes a reader stay as they are, also for the readers beside it", async () => {
     const [writer, reader, next] = [stage.writer("a"), stage.reader("b"), stage.writer("c")];
     const answer = await writer.try();
     const present = answer.is === "owner" ? answer.token + 3 : 0;
@@ -181,7 +181,7 @@ describe("a yield", () => {
   const yielded = async (from: CountedHold, to: CountedHold, stays = 0): Promise<unknown[]> =>
     (await from.yieldTo(to, stays)) as unknown[];
 
-  it("gives to the others first, and stands behind them", async () => {
+  it("serves the others first, and queues after them", async () => {
     const [writer, waiter, again] = [stage.writer("a"), stage.writer("b"), stage.writer("a")];
     await writer.try();
     await waiter.queue();
@@ -196,7 +196,7 @@ describe("a yield", () => {
     expect((await yielded(writer, again))[0]).toBe(codes.MINE);
   });
 
-  it("is the owner again where nobody else waits", async () => {
+  it("gets the lock back if no other caller is waiting", async () => {
     const [writer, again] = [stage.writer("a"), stage.writer("a")];
     await writer.try();
     expect((await yielded(writer, again))[0]).toBe(codes.OWNER);
@@ -204,7 +204,7 @@ describe("a yield", () => {
     expect(await stage.books()).toMatchObject({ used: ALL, holds: 1 });
   });
 
-  it("gives a part back, and its late copy queues nothing", async () => {
+  it("returns a part, and its late copy queues nothing", async () => {
     const [pool, waiter, again] = [hold("a", 5), hold("b", 2), hold("a", 3)];
     await pool.try();
     await waiter.queue();
@@ -220,7 +220,7 @@ describe("a yield", () => {
     expect(await stage.redis.exists(stage.keys.hash, stage.keys.queue)).toBe(0);
   });
 
-  it("under another number ends the old hold all the same, and says what is stored", async () => {
+  it("under another number ends the old hold anyway, and reports the stored number", async () => {
     const [old, next] = [hold("a", 2), stage.permits("a", 9, 2)];
     await old.try();
     await hold("b", 1).try();
@@ -229,7 +229,7 @@ describe("a yield", () => {
     expect(await stage.queued()).toEqual([]);
   });
 
-  it("where there is no token ends the old hold, and leaves nobody in the queue for it", async () => {
+  it("without a token ends the old hold, and leaves no entry in the queue for it", async () => {
     const [old, next] = [hold("a", 2), hold("a", 2)];
     await old.try();
     await stage.redis.set(stage.keys.clock, "9007199254740991");
@@ -238,8 +238,8 @@ describe("a yield", () => {
   });
 });
 
-describe("a release by force", () => {
-  it("ends all holds, or those of one mode, tells their clients, and gives to those that wait", async () => {
+describe("a force-release", () => {
+  it("ends all holds, or those of one mode, notifies their clients, and grants to waiters", async () => {
     const readers = [stage.reader("a"), stage.reader("b")];
     for (const reader of readers) await reader.try();
     const writer = stage.writer("c");
@@ -257,7 +257,7 @@ describe("a release by force", () => {
 });
 
 describe("inspect", () => {
-  it("shows who has what and who waits, in order, and neither what is over nor any secret", async () => {
+  it("shows holders and waiters in order, and neither expired ones nor secrets", async () => {
     const [crashed, reader, writer] = [stage.reader("a"), stage.reader("b"), stage.writer("c")];
     await crashed.try();
     await reader.try();
@@ -274,12 +274,12 @@ describe("inspect", () => {
     expect(shown.holders[0]?.party.remaining).toBeGreaterThan(29_000);
   });
 
-  it("of what nobody uses", async () => {
+  it("shows a resource that is not in use", async () => {
     expect(await stage.inspect()).toMatchObject({ permits: null, used: 0, holders: [], waiters: [] });
   });
 });
 
-it("a renewal raises one hold's end, and the answer says what is left; a confirmation writes in any case", async () => {
+it("a renewal extends one hold and reports the time left; a confirmation always writes", async () => {
   const holder = hold("a", 2, 1_000);
   await holder.try();
   expect((await holder.renew(20_000)).ttl).toBe(20_000);

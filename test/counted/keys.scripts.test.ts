@@ -11,7 +11,7 @@ const hold = (client: string, units = 1, lease = 30_000): CountedHold =>
   stage.permits(client, PERMITS, units, { lease });
 
 describe("TTLs", () => {
-  it("of the hash outlive every hold in it, and are never shortened by a short one", async () => {
+  it("of the hash outlive every hold in it, and a short hold never shortens them", async () => {
     const long = hold("a");
     await long.try();
     await long.renew(600_000);
@@ -19,7 +19,7 @@ describe("TTLs", () => {
     expect(await stage.redis.pttl(stage.keys.hash)).toBeGreaterThan(600_000);
   });
 
-  it("of the hash outlive its queue: the number of permits stands as long as somebody waits", async () => {
+  it("of the hash outlive its queue: the number of permits stays while a caller is waiting", async () => {
     const [holder, waiter] = [hold("a", 5, 1_000), hold("b", 5)];
     await holder.try();
     await waiter.queue();
@@ -29,7 +29,7 @@ describe("TTLs", () => {
     expect(queue).toBeGreaterThan(30_000);
   });
 
-  it("nothing is left when all have gone, but the clock", async () => {
+  it("only the clock is left after all holders and waiters have gone", async () => {
     const [holder, waiter] = [hold("a", 5), hold("b", 2)];
     await holder.try();
     await waiter.queue();
@@ -42,8 +42,8 @@ describe("TTLs", () => {
   });
 });
 
-describe("what was deleted by hand", () => {
-  it("the hash, not the queue: the next script gives the head its units", async () => {
+describe("manual deletion", () => {
+  it("of the hash, not the queue: the next script grants its units to the head", async () => {
     const [holder, waiter, other] = [hold("a", 5), hold("b", 3), hold("c", 5)];
     await holder.try();
     await waiter.queue();
@@ -54,7 +54,7 @@ describe("what was deleted by hand", () => {
     expect(await holder.release()).toMatchObject({ is: "gone" });
   });
 
-  it("the queue, not the hash: a place is gone, and what is held stays held", async () => {
+  it("of the queue, not the hash: a place is gone, and holds stay", async () => {
     const [holder, waiter] = [hold("a", 5), hold("b", 3)];
     await holder.try();
     await waiter.queue();
@@ -65,7 +65,7 @@ describe("what was deleted by hand", () => {
 });
 
 describe("a key of another type", () => {
-  it.each(["hash", "queue", "clients"] as const)("%s: every script ends with nothing done", async (key) => {
+  it.each(["hash", "queue", "clients"] as const)("%s: every script ends without an effect", async (key) => {
     const [holder, waiter] = [hold("a", 2), hold("b", 4)];
     await holder.try();
     await waiter.queue();
@@ -89,7 +89,7 @@ describe("a key of another type", () => {
     if (key === "hash") expect(await holder.renew()).toMatchObject({ is: "taken", ttl: 0 });
   });
 
-  it("the clock: a release goes on and loses nobody; nothing is given that needs a token, and the error says why", async () => {
+  it("of the clock: a release works and loses no waiter; grants that need a token are refused, and the error gives the reason", async () => {
     const [holder, waiter] = [hold("a", 4), hold("b", 4)];
     await holder.try();
     await waiter.queue();
@@ -106,7 +106,7 @@ describe("a key of another type", () => {
 });
 
 describe("the clock of tokens", () => {
-  it.each(["9007199254740991", "10000000000000000", "inf"])("at its end, %s: the same", async (text) => {
+  it.each(["9007199254740991", "10000000000000000", "inf"])("at its end, %s: so too", async (text) => {
     const [holder, waiter] = [hold("a", 4), hold("b", 4)];
     await holder.try();
     await waiter.queue();
@@ -126,7 +126,7 @@ describe("the clock of tokens", () => {
     ["hello", 1e15],
     ["nan", 1e15],
     ["8000000000000000", 8_000_000_000_000_001],
-  ] as const)("says %s: tokens have 16 digits, and are not below it", async (text, least) => {
+  ] as const)("stored as %s yields tokens of 16 digits that are not below it", async (text, least) => {
     await stage.redis.set(stage.keys.clock, text);
     const answer = await hold("a").try();
     const token = answer.is === "owner" ? answer.token : 0;

@@ -8,7 +8,7 @@ describe("the number of permits", () => {
   const of = (permits: number, client: string, units = 1): CountedHold =>
     stage.permits(client, permits, units);
 
-  it("that another caller knows is refused: nothing is done, and the stored one is told", async () => {
+  it("is refused without an effect if it differs from the stored one, which the answer contains", async () => {
     await of(5, "a").try();
     const before = await stage.dump();
     expect(await of(10, "b").queue()).toMatchObject({ is: "differs", permits: 5 });
@@ -17,12 +17,12 @@ describe("the number of permits", () => {
     expect(await of(0, "b", 4).try()).toMatchObject({ is: "owner", units: 4 });
   });
 
-  it("is unknown where nobody has said it", async () => {
+  it("is unknown before a caller gives it", async () => {
     expect(await of(0, "a").try()).toMatchObject({ is: "differs", permits: null });
     expect(await stage.redis.keys("*")).toEqual([]);
   });
 
-  it("is forgotten with the last that was told it, also by the caller that finds them over", async () => {
+  it("is forgotten with the last caller that gave it, also by the one that finds the rest expired", async () => {
     for (const waits of [false, true]) {
       const [crashed, dead] = [of(5, "a", 4), of(5, "nobody", 4)];
       await crashed.try();
@@ -44,7 +44,7 @@ describe("the number of permits", () => {
     expect(await stage.grantees()).toEqual([lives.id]);
   });
 
-  it("is not looked at for what somebody has already", async () => {
+  it("is not checked for what the caller has already", async () => {
     const holder = of(5, "a", 4);
     await holder.try();
     await stage.setPermits(2, await stage.micros());
@@ -52,7 +52,7 @@ describe("the number of permits", () => {
     expect(await holder.recheck()).toMatchObject({ is: "owner", already: true });
   });
 
-  it("makes places dead that were asked for under another one: their holders learn it when they look", async () => {
+  it("invalidates places that asked under another number; their clients learn it at their re-check", async () => {
     const [holder, old, also] = [of(5, "a", 5), of(5, "b", 2), of(5, "c")];
     await holder.try();
     await old.queue();
@@ -65,7 +65,7 @@ describe("the number of permits", () => {
     expect(await old.queue()).toMatchObject({ is: "differs", permits: 20 });
   });
 
-  it("makes a place dead that looks itself, and lets those in behind it", async () => {
+  it("invalidates a place that re-checks itself, and admits the waiters after it", async () => {
     const [holder, old, next] = [of(5, "a", 4), of(5, "b", 3), stage.permits("c", 0, 1)];
     await holder.try();
     await old.queue();
@@ -76,8 +76,8 @@ describe("the number of permits", () => {
     expect(await stage.grantees()).toEqual([next.id]);
   });
 
-  describe("that is set", () => {
-    it("counts for all, whatever their code says, and does not fade", async () => {
+  describe("set by setPermits", () => {
+    it("counts for all, whatever their code says, and does not expire", async () => {
       const holder = of(5, "a", 3);
       await holder.try();
       expect(await stage.setPermits(4, 100)).toEqual({ isDone: true, old: 5, used: 3, more: false });
@@ -91,14 +91,14 @@ describe("the number of permits", () => {
       expect(await stage.books()).toMatchObject({ source: "s", permits: 4 });
     });
 
-    it("before anybody has used them", async () => {
+    it("counts before the first use", async () => {
       expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: true, old: null, used: 0 });
       expect(await stage.inspect()).toMatchObject({ permits: 2, isSet: true, used: 0 });
       expect(await stage.redis.pttl(stage.keys.hash)).toBe(-1);
       expect(await of(9, "b", 3).try()).toMatchObject({ is: "differs", permits: 2 });
     });
 
-    it("lets those in that fit now; lowered below what is used nobody loses, and nobody comes in", async () => {
+    it("admits waiters that fit now; if lowered below what is used, no holder loses its units and no waiter is admitted", async () => {
       const [holder, waiter, other] = [of(5, "a", 5), of(5, "b", 3), of(5, "c", 1)];
       await holder.try();
       await waiter.queue();
@@ -113,7 +113,7 @@ describe("the number of permits", () => {
       expect(await stage.grantees()).toEqual([waiter.id, other.id]);
     });
 
-    it("is not undone by a late copy of an earlier one", async () => {
+    it("is not undone by a late copy of an earlier setting", async () => {
       await stage.setPermits(2, 100);
       await stage.setPermits(3, 200);
       expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: false, old: 3 });
@@ -121,7 +121,7 @@ describe("the number of permits", () => {
       expect(await stage.books()).toMatchObject({ permits: 3 });
     });
 
-    it("counts behind one that was set before the server's clock went back; of two that were told the same, the first", async () => {
+    it("replaces one that was set before the server's clock went back; of two settings at one time the first counts", async () => {
       const ahead = (await stage.micros()) + 3_600_000_000;
       await stage.setPermits(2, ahead);
       const { stamp } = await stage.inspect();

@@ -9,7 +9,7 @@ import { ALL, CountedStage } from "./stage.ts";
 const stage = new CountedStage();
 
 describe("readers and writers", () => {
-  it("the run of readers at the head is given its units in one script, up to the first writer; each message says all", async () => {
+  it("one script grants all readers at the head, up to the first writer; each message contains everything", async () => {
     const holder = stage.writer("a");
     await holder.try();
     const run = [stage.reader("b"), stage.reader("c"), stage.reader("d", { window: 500 })];
@@ -25,7 +25,7 @@ describe("readers and writers", () => {
     expect(await stage.books()).toMatchObject({ used: 3, holds: 3, permits: ALL });
   });
 
-  it("a writer's place that is given up lets those in that fit behind it", async () => {
+  it("a leaving writer's place admits the waiters after it that fit", async () => {
     const [reader, writer, behind] = [stage.reader("a"), stage.writer("b"), stage.reader("c")];
     await reader.try();
     await writer.queue();
@@ -35,7 +35,7 @@ describe("readers and writers", () => {
     expect(share).toMatchObject({ hold: behind.id, waits: false });
   });
 
-  it("a re-check that finds its own turn goes on behind it", async () => {
+  it("a re-check that finds its own turn goes on to the waiters after it", async () => {
     const [crashed, first, second] = [stage.writer("a"), stage.reader("b"), stage.reader("c")];
     await crashed.try();
     await first.queue();
@@ -45,7 +45,7 @@ describe("readers and writers", () => {
     expect(await stage.grantees()).toEqual([second.id]);
   });
 
-  it("an acquire that gives the lock to others stands behind them", async () => {
+  it("an acquire that grants the lock to others queues after them", async () => {
     const [crashed, waiter, comer] = [stage.writer("a"), stage.writer("b"), stage.reader("c")];
     await crashed.try();
     await waiter.queue();
@@ -57,7 +57,7 @@ describe("readers and writers", () => {
 });
 
 describe("permits", () => {
-  it("of what is asked for up to a number there is as much as fits, but no less than what is needed", async () => {
+  it("are granted up to the number asked for, as many as fit, but no fewer than needed", async () => {
     const [holder, pool, next] = [
       stage.permits("a", 5, 2),
       stage.permits("b", 5, 1, { upTo: 9 }),
@@ -72,7 +72,7 @@ describe("permits", () => {
     expect((await stage.shares())[0]).toMatchObject({ hold: next.id, units: 2 });
   });
 
-  it("every hold has a token of its own, which grows", async () => {
+  it("have a token per hold, which grows", async () => {
     const holds = [stage.permits("a", 9), stage.permits("b", 9), stage.permits("c", 9)];
     const tokens: number[] = [];
     for (const hold of holds) {
@@ -84,7 +84,7 @@ describe("permits", () => {
     expect(new Set(tokens).size).toBe(3);
   });
 
-  it(`more than ${codes.RUN} grants are made by more than one script, and each says whether there are more`, async () => {
+  it(`more than ${codes.RUN} grants need several scripts, and each says whether more are due`, async () => {
     const permits = 2 * codes.RUN + 10;
     const holder = stage.permits("a", permits, permits);
     await holder.try();
@@ -99,7 +99,7 @@ describe("permits", () => {
     expect(await stage.books()).toMatchObject({ used: permits, holds: permits });
   });
 
-  it.each(["gone", "differs"] as const)("an answer that says no, %s, says that too", async (answer) => {
+  it.each(["gone", "differs"] as const)("an answer of no, %s, says so too", async (answer) => {
     const permits = codes.RUN + 10;
     const [crashed, other] = [stage.permits("a", permits, permits), stage.permits("c", permits + 1)];
     await crashed.try();
@@ -116,7 +116,7 @@ describe("permits", () => {
 });
 
 describe("entries", () => {
-  it("that are dead or cannot be read leave the head, also where they would not fit", async () => {
+  it("that are dead or unreadable are removed from the head, also if they would not fit", async () => {
     const holder = stage.reader("a");
     await holder.try();
     await stage.writer("nobody").queue();
@@ -127,7 +127,7 @@ describe("entries", () => {
     expect(await stage.queued()).toEqual([]);
   });
 
-  it("of a crowd of dead clients go in one script, and the live one behind them is served", async () => {
+  it("of a crowd of dead clients are removed by one script, and the live one after them is served", async () => {
     const holder = stage.reader("a");
     await holder.try();
     for (let i = 0; i < 700; i++)
@@ -139,7 +139,7 @@ describe("entries", () => {
     expect(await stage.queued()).toEqual([]);
   });
 
-  it("of a client whose receivers prove nothing are granted", async () => {
+  it("of a client whose receiver count proves nothing are granted", async () => {
     const holder = stage.writer("a");
     await holder.try();
     const waiter = stage.reader("nobody", { counted: 0 });
@@ -148,7 +148,7 @@ describe("entries", () => {
     expect(await stage.holders()).toEqual([waiter.id]);
   });
 
-  it("are kept by a re-check of their client, all of them, and only so long", async () => {
+  it("are all kept by a re-check of their client, and only for its time", async () => {
     const holder = stage.writer("a");
     await holder.try();
     const [first, second, other] = [stage.reader("b"), stage.reader("b"), stage.reader("c")];
@@ -165,7 +165,7 @@ describe("entries", () => {
     expect(await stage.queued()).toEqual([]);
   });
 
-  it("keep their place when the command that queued them comes again; newcomers stand behind them, whatever the clock does", async () => {
+  it("keep their place when the command that queued them comes again; newcomers queue after them, whatever the clock does", async () => {
     const holder = stage.writer("a");
     await holder.try();
     const [before, waiter, comer] = [stage.reader("b"), stage.reader("c"), stage.reader("d")];
@@ -178,8 +178,8 @@ describe("entries", () => {
   });
 });
 
-describe("what a crashed holder had comes back without anybody's sweep", () => {
-  it("to the first that waits, at its next look, which the answer says when", async () => {
+describe("the units of a crashed holder come back without a sweep", () => {
+  it("to the first waiter, at its next re-check, whose time the answer gives", async () => {
     const [crashed, lives, waiter] = [
       stage.permits("a", 3, 2, { lease: 5_000 }),
       stage.permits("b", 3, 1),
@@ -195,7 +195,7 @@ describe("what a crashed holder had comes back without anybody's sweep", () => {
     expect(await stage.books()).toMatchObject({ used: 3, holds: 2 });
   });
 
-  it("to the next caller, and to those that wait by whatever command comes next", async () => {
+  it("to the next caller, and to waiters with the next command", async () => {
     for (const next of ["release", "leave", "try", "mine", "gone"] as const) {
       await stage.redis.flushall();
       const [crashed, lives, waiter, other] = [

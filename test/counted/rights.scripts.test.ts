@@ -47,7 +47,7 @@ const first = (redis: Redis, script: "firstAcquire" | "firstRecheck"): Promise<u
   return redis.eval(countedLua[script].lua, 4, ...stage.names, ...args, "holdfast:client:any");
 };
 
-it("a number of permits is set for good, or not at all", async () => {
+it("setPermits sets a permanent number of permits, or changes nothing", async () => {
   await stage.permits("a", 5).try();
   const before = await stage.dump();
   const redis = await as([...called].flatMap((command) => (command === "persist" ? [] : [`+${command}`])));
@@ -57,13 +57,13 @@ it("a number of permits is set for good, or not at all", async () => {
 });
 
 describe("the first command of a connection", () => {
-  it("is done for a user that has the rights of the documentation", async () => {
+  it("works for a user with the documented rights", async () => {
     const redis = await as(rights.counted);
     expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
     expect([...called].filter((command) => !documented.includes(command))).toEqual([]);
   });
 
-  it("is done for a user that may run all of them, and nothing else", async () => {
+  it("works for a user that may run every command, and nothing else", async () => {
     const redis = await as([...called].map((command) => `+${command}`));
     expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
     expect(await first(redis, "firstRecheck")).toContain(codes.GONE);

@@ -15,7 +15,7 @@ const WHICHEVER = { holder: null, token: null };
 
 describe.each([
   ["", {}],
-  ["behind a prefix with spaces and braces", { keyPrefix: "my {app}: é " }],
+  ["with a prefix of spaces and braces", { keyPrefix: "my {app}: é " }],
   ["by a connection whose numbers are strings", { stringNumbers: true }],
 ])("%s", (_, options) => {
   async function open() {
@@ -37,7 +37,7 @@ describe.each([
     };
   }
 
-  it("units are taken, waited for, handed on, renewed and given back", async () => {
+  it("units are acquired, waited for, handed over, renewed and released", async () => {
     const { calls, heard, key } = await open();
     const [holder, waiter] = [calls.hold("a"), calls.hold("a")];
     expect(await calls.attempt(holder, { units: 4, upTo: 4 })).toMatchObject({
@@ -73,7 +73,7 @@ describe.each([
     expect(await calls.release(holder)).toMatchObject({ is: "gone", clock: expect.any(Number) });
   });
 
-  it("permits are set and unknown, and those of another number are refused", async () => {
+  it("permits are set and unknown, and a different number is refused", async () => {
     const { calls } = await open();
     const hold = calls.hold("a");
     expect(await calls.attempt(hold, { permits: null })).toMatchObject({
@@ -93,7 +93,7 @@ describe.each([
     expect(await calls.semaphore.look(calls.name)).toMatchObject({ permits: 7, isSet: true, used: 6 });
   });
 
-  it("readers join, a writer yields, and all are released by force", async () => {
+  it("readers join, a writer yields, and a force-release ends all", async () => {
     const { calls, heard } = await open();
     const { read, write } = calls.readWrite.plain;
     const [reader, writer, next] = [calls.hold("a"), calls.hold("a"), calls.hold("a")];
@@ -112,7 +112,7 @@ describe.each([
     );
   });
 
-  it("where one script does not grant all, the next is sent by itself", async () => {
+  it("sends the next script by itself if one does not grant all", async () => {
     const { calls, heard } = await open();
     const permits = 2 * codes.RUN + 1;
     const holder = calls.hold("a");
@@ -125,7 +125,7 @@ describe.each([
 
 // Redis 6.2 cannot tell ahead.
 it.skipIf(!serverIs("7.0"))(
-  "a user who lacks a right is told so by the first command, with nothing done",
+  "the first command tells a user that lacks a right, with nothing done",
   async () => {
     const name = freshName();
     await own.admin.call(

@@ -15,7 +15,7 @@ const NEVER = Number.MAX_SAFE_INTEGER;
 const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const digits = (number: number): string => String(number).padStart(7, "0");
 
-it("units that are taken are answered with one text, and a release with one number", async () => {
+it("an acquire is answered with one text, and a release with one number", async () => {
   const hold = stage.permits("a", 5);
   expect(String(await stage.run("acquire", hold.id, 30_000, NEVER, "p", digits(1), digits(5)))).toMatch(
     /^\d{16}$/,
@@ -26,7 +26,7 @@ it("units that are taken are answered with one text, and a release with one numb
   expect(await stage.redis.exists(stage.keys.hash)).toBe(0);
 });
 
-it("readers that share a token are told it, and that it is not the time", async () => {
+it("readers that share a token receive it, and an answer that is not the time", async () => {
   const [first, second] = [stage.reader("a"), stage.reader("b")];
   const token = ((await first.try()) as { token: number }).token;
   const args = [second.id, 30_000, NEVER, "r", digits(1), digits(1_000_000)];
@@ -34,7 +34,7 @@ it("readers that share a token are told it, and that it is not the time", async 
 });
 
 it.each([1, 9_999_998])(
-  "no more is given than there is, up to the largest number: %i and the rest",
+  "an acquire never grants more than there is, up to the largest number: %i and the rest",
   async (units) => {
     const most = 9_999_999;
     await stage.permits("a", most, units).try();
@@ -50,25 +50,22 @@ it.each([
   ["holds", 19, "0 0 0"],
   ["the last scan", 39, "-------------"],
   ["the phase", 53, "zzzzzzzzzzzzzzzz"],
-])(
-  "books of the right length that cannot be read are made anew within a scan's period: %s",
-  async (_, at, text) => {
-    const [first, second] = [stage.permits("a", 5, 2), stage.permits("b", 5, 2)];
-    await first.try();
-    const books = (await stage.redis.hget(stage.keys.hash, "=")) ?? "";
-    await stage.redis.hset(stage.keys.hash, "=", books.slice(0, at) + text + books.slice(at + text.length));
-    expect(await second.try()).toMatchObject({ is: "owner" });
-    const present = (await stage.redis.hget(stage.keys.hash, "=")) ?? "";
-    expect(present).toHaveLength(86);
-    if (at !== 53) expect(await stage.books()).toMatchObject({ used: 4, holds: 2 });
-    await stage.redis.hset(stage.keys.hash, "=", `${present.slice(0, 39)}0000000000001${present.slice(52)}`);
-    expect(await first.release()).toMatchObject({ is: "released" });
-    expect(await stage.permits("c", 5, 3).try()).toMatchObject({ is: "owner" });
-    expect(await stage.books()).toMatchObject({ used: 5, holds: 2 });
-  },
-);
+])("unreadable books of the right length are rebuilt within a scan's period: %s", async (_, at, text) => {
+  const [first, second] = [stage.permits("a", 5, 2), stage.permits("b", 5, 2)];
+  await first.try();
+  const books = (await stage.redis.hget(stage.keys.hash, "=")) ?? "";
+  await stage.redis.hset(stage.keys.hash, "=", books.slice(0, at) + text + books.slice(at + text.length));
+  expect(await second.try()).toMatchObject({ is: "owner" });
+  const present = (await stage.redis.hget(stage.keys.hash, "=")) ?? "";
+  expect(present).toHaveLength(86);
+  if (at !== 53) expect(await stage.books()).toMatchObject({ used: 4, holds: 2 });
+  await stage.redis.hset(stage.keys.hash, "=", `${present.slice(0, 39)}0000000000001${present.slice(52)}`);
+  expect(await first.release()).toMatchObject({ is: "released" });
+  expect(await stage.permits("c", 5, 3).try()).toMatchObject({ is: "owner" });
+  expect(await stage.books()).toMatchObject({ used: 5, holds: 2 });
+});
 
-describe("what is written", () => {
+describe("the data written", () => {
   /** On the whole way: an argument that says what is so anyway keeps a script off the common one. */
   const ways = ["common", "whole"] as const;
   const keysOf = (way: string): string[] => {

@@ -32,7 +32,7 @@ const join = (deadlocks: LockClientOptions["deadlocks"] = "reject"): Promise<Par
 it.each([
   ["two clients", 2],
   ["three clients", 3],
-])("%s in a circle: one caller is rejected, with the circle, and the others go on", async (_, many) => {
+])("%s in a deadlock: one caller is rejected with the cycle, and the others go on", async (_, many) => {
   const all = await Promise.all(Array.from({ length: many }, () => join()));
   const told = listen(...all.map(({ locks }) => locks));
   const begun = performance.now();
@@ -52,13 +52,13 @@ it.each([
   expect(warnings).toEqual([]);
 });
 
-it("callers of one client that wait for each other: one is rejected", async () => {
+it("a deadlock between callers of one client is found, and one of them is rejected", async () => {
   const { locks } = await join();
   const { outcomes } = circle([locks, locks]);
   expect(codes(await Promise.all(outcomes))).toEqual(["DEADLOCK", "both"]);
 });
 
-it("readers, a writer and several locks at once are seen too", async () => {
+it("a deadlock of readers, a writer and several locks is found", async () => {
   const [one, other] = [await join(), await join()];
   const [shared, plain] = [freshName(), freshName()];
   const held = until(
@@ -84,7 +84,7 @@ it("readers, a writer and several locks at once are seen too", async () => {
   expect(codes(ended)).toEqual(["DEADLOCK", "both"]);
 });
 
-it("warn: an event for each caller and a process warning, and both wait on", async () => {
+it("the option warn gives each caller an event and the process a warning, and both wait on", async () => {
   const all = [await join("warn"), await join("warn")];
   const told = listen(...all.map(({ locks }) => locks));
   const enough = new AbortController();
@@ -103,7 +103,7 @@ it("warn: an event for each caller and a process warning, and both wait on", asy
   for (const one of await Promise.all(outcomes)) expect(one).toMatchObject({ message: "enough" });
 });
 
-it("off writes nothing, and nobody is told", async () => {
+it("the option off writes nothing and reports nothing", async () => {
   const all = [await join("off"), await join("off")];
   const told = listen(...all.map(({ locks }) => locks));
   const enough = new AbortController();
@@ -118,7 +118,7 @@ it("off writes nothing, and nobody is told", async () => {
   await Promise.all(outcomes);
 });
 
-it("a caller that does not wait for so long, and one whose scope holds nothing, write nothing", async () => {
+it("a caller that waits only briefly, or whose scope holds nothing, writes nothing", async () => {
   const [one, other] = [await join(), await join()];
   const [a, b] = [freshName(), freshName()];
   const lease = await other.locks.lock(b).lock();
@@ -136,7 +136,7 @@ it("a caller that does not wait for so long, and one whose scope holds nothing, 
   await idle;
 });
 
-it("a chain that is none, and a hold that is let go while others look: nobody is rejected", async () => {
+it("a chain without a cycle, or a hold released during the search, rejects no caller", async () => {
   const [one, other] = [await join(), await join()];
   const told = listen(one.locks, other.locks);
   const [a, b] = [freshName(), freshName()];

@@ -20,7 +20,7 @@ afterEach(parties.close);
 const join = (deadlocks: LockClientOptions["deadlocks"] = "reject"): Promise<Party> =>
   parties.join({ client: { deadlocks } });
 
-it("a note that has outlived its turn rejects nobody, although its hold is still there", async () => {
+it("an outdated note rejects no caller, although its hold still exists", async () => {
   const [one, other] = [await join(), await join()];
   const told = listen(one.locks, other.locks);
   const [a, b] = [freshName(), freshName()];
@@ -63,7 +63,7 @@ it("a note that has outlived its turn rejects nobody, although its hold is still
   expect(told).toEqual([]);
 });
 
-it("notes that others have written, and that cannot be read: nobody is rejected", async () => {
+it("foreign and unreadable notes reject no caller", async () => {
   const [one, other] = [await join(), await join()];
   const told = listen(one.locks, other.locks);
   const [a, b] = [freshName(), freshName()];
@@ -89,7 +89,7 @@ it("notes that others have written, and that cannot be read: nobody is rejected"
   expect(told).toEqual([]);
 });
 
-it("Redis is away while they look: they wait on, and one is rejected when it is back", async () => {
+it("callers wait on while Redis is away, and one is rejected when it is back", async () => {
   const far = await join();
   const { host = "", port = 0 } = far.redis.options;
   const proxy = await TcpProxy.start({ host, port });

@@ -2,7 +2,9 @@ import { expect, it, onTestFinished } from "vitest";
 import { Actor } from "../support/actor.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 
-it("two processes that wait for each other: one is rejected, and the other goes on", async ({ annotate }) => {
+it("of two processes that wait for each other one is rejected, and the other goes on", async ({
+  annotate,
+}) => {
   const client = { deadlocks: "reject" };
   const actors = await Promise.all([1, 2].map(() => Actor.start({ url: testUrl(), client })));
   onTestFinished(async () => {

@@ -12,7 +12,7 @@ vi.mock("../../src/defaults.ts", async (all) => ({
 
 const own = new OwnServer();
 
-it("the documented rights of a lock are enough to find a circle", async () => {
+it("the documented rights of a lock are enough to find a deadlock", async () => {
   const user = await own.addUser(...rights.handoff);
   const join = () =>
     own.parties.join({

@@ -19,7 +19,7 @@ async function scene(): Promise<{ theirs: Election; term: Term; next: Promise<Te
   return { theirs, term, next };
 }
 
-it("by an hour: the leader goes on, resigns, and the next one leads at once with a larger token", async () => {
+it("a leader whose server's clock goes back by an hour stays and resigns, and the next one leads at once with a larger token", async () => {
   const { theirs, term, next } = await scene();
   clock.jump(-HOUR);
   await new Promise<void>((resolve) => void stage.near.locks.once("renew", () => resolve()));
@@ -32,7 +32,7 @@ it("by an hour: the leader goes on, resigns, and the next one leads at once with
   await second.resign();
 });
 
-it("by an hour, and the leader has crashed: it is shown as the leader until the hour is over, or by force", async () => {
+it("a crashed leader is shown for the hour by which the clock went back, or until a force-release", async () => {
   const { theirs, term, next } = await scene();
   stage.near.locks.on("error", () => {}); // of renewals
   stage.proxy.refuse(true);

@@ -34,7 +34,7 @@ const election = (of: "near" | "far", lease = 30_000) => stage[of].locks.electio
 const heard = () =>
   until(async () => Number((await stage.far.redis.pubsub("NUMSUB", keysOf().news))[1]) === 1);
 
-it("behind a cut of both connections the observer sees what is true, and hears again", async () => {
+it("after both connections were cut, the observer sees the current state, and receives messages again", async () => {
   const { proxy } = stage;
   const term = await election("far").campaign({ value: "one" });
   const seen = election("near").observe();
@@ -54,7 +54,7 @@ it("behind a cut of both connections the observer sees what is true, and hears a
   await seen.return?.();
 });
 
-it("behind a cut of the subscriber alone the observer asks again: a message was missed", async () => {
+it("after only the subscriber was cut, the observer asks again, because it may have missed a message", async () => {
   const { proxy } = stage;
   const term = await election("far").campaign({ value: "one" });
   const seen = election("near").observe();
@@ -70,7 +70,7 @@ it("behind a cut of the subscriber alone the observer asks again: a message was 
   await Promise.all([seen.return?.(), term.resign()]);
 });
 
-it("while Redis does not answer nobody is shown, however long the term was, and then again the one that leads", async () => {
+it("while Redis does not answer, no leader is shown, however long the term was; afterwards the leader is shown again", async () => {
   const { near, proxy } = stage;
   const errors: Error[] = [];
   near.locks.on("error", (error) => errors.push(error));
@@ -94,7 +94,7 @@ it("while Redis does not answer nobody is shown, however long the term was, and 
   await Promise.all([seen.return?.(), term.resign()]);
 });
 
-it("behind FLUSHALL no former leader is shown, and each leader learns of it by its renewal", async () => {
+it("after FLUSHALL, no former leader is shown, and each leader notices at its renewal", async () => {
   const term = await election("near", 600).campaign({ value: "one" });
   const seen = election("far").observe();
   expect(await next(seen)).toBe("one");
@@ -107,7 +107,7 @@ it("behind FLUSHALL no former leader is shown, and each leader learns of it by i
   await Promise.allSettled([seen.return?.(), term.resign(), heir.resign()]);
 });
 
-it("a proclamation that got lost is unconfirmed, and stands with the next renewal", async () => {
+it("a lost proclamation is unconfirmed, and the next renewal restores it", async () => {
   const { proxy, lock } = stage;
   const { locks } = await stage.join({ url: proxy.url, redis: { autoResendUnfulfilledCommands: false } });
   await warm();
@@ -137,7 +137,7 @@ it("a candidate that cannot proclaim itself is rejected, and does not lead", asy
   await Promise.all([seen.return?.(), heir.resign()]);
 });
 
-it("a late copy of a proclamation changes nothing, in its term and behind it", async () => {
+it("a late copy of a proclamation changes nothing, during its term and after it", async () => {
   const { proxy } = stage;
   await warm();
   const term = await election("near").campaign({ value: "one" });
@@ -153,7 +153,7 @@ it("a late copy of a proclamation changes nothing, in its term and behind it", a
   expect(await election("far").leader()).toBeNull();
 });
 
-it("an observer of a connection that is closed for good is told so, and keeps no process alive", async () => {
+it("an observer of a connection that is closed for good gets an error, and keeps no process alive", async () => {
   const { near } = stage;
   const seen = election("near").observe();
   expect(await next(seen)).toBeNull();

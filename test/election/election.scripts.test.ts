@@ -47,7 +47,7 @@ const proclaim = (of: string, number: number, value: string): Promise<unknown> =
   run("proclaim", of, number, "host:1:x", value, 60_000, NEWS);
 const observe = async (): Promise<unknown> => run("observe");
 
-it("a leader is shown once it has proclaimed itself, with its term, and not behind its end", async () => {
+it("observe shows a leader, with its term, after it has proclaimed itself and until its term ends", async () => {
   expect(await observe()).toEqual(["0", 0, 0, "", ""]);
   const term = await campaign(hold(1));
   expect(await observe()).toEqual([`${term}`, expect.anything(), 0, "", ""]);
@@ -61,7 +61,7 @@ it("a leader is shown once it has proclaimed itself, with its term, and not behi
   expect(heard).toEqual([`changed ${lock}`]);
 });
 
-it("a value is told as it was given", async () => {
+it("observe returns a value as it was given", async () => {
   await campaign(hold(1));
   for (const [number, value] of ["", " ", "a\0b", "a\nb %d", "ü".repeat(200)].entries()) {
     await proclaim(hold(1), number + 1, value);
@@ -75,7 +75,7 @@ it("a value is told as it was given", async () => {
   }
 });
 
-it("a late proclamation undoes no later one, and says nothing to those who observe", async () => {
+it("a late proclamation undoes no later one, and notifies no observer", async () => {
   await campaign(hold(1));
   await proclaim(hold(1), 1, "one");
   await proclaim(hold(1), 2, "two");
@@ -87,7 +87,7 @@ it("a late proclamation undoes no later one, and says nothing to those who obser
   expect(heard).toHaveLength(3);
 });
 
-it("a proclamation behind the end of its term does nothing, also in the next one", async () => {
+it("a proclamation after the end of its term does nothing, also in the next term", async () => {
   const term = await campaign(hold(1));
   await resign(hold(1), term);
   expect(await proclaim(hold(1), 1, "late")).toBe(GONE);
@@ -97,7 +97,7 @@ it("a proclamation behind the end of its term does nothing, also in the next one
   expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 1, "host:1:x new", ""]);
 });
 
-it("a renewal raises both, and says whether the proclamation stands", async () => {
+it("a renewal extends both keys, and says whether the proclamation still exists", async () => {
   await campaign(hold(1));
   expect(await run("renew", hold(1), 40_000, 80_000)).toEqual([RENEWED, 40_000, 0]);
   await proclaim(hold(1), 3, "here");

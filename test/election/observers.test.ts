@@ -43,7 +43,7 @@ const values = async (seen: Seen, count: number): Promise<(string | null)[]> => 
   return all;
 };
 
-it("every leader, every value and every end is seen by one message, long before the next look", async () => {
+it("each leader, value and end reaches observers with one message, long before the next re-check", async () => {
   const [a, b] = [await join(), await join()];
   const observer = await behind();
   const name = freshName("election");
@@ -80,7 +80,7 @@ it("every leader, every value and every end is seen by one message, long before 
   expect(await seen.return?.()).toEqual({ done: true, value: undefined });
 });
 
-it("an election is two commands, the end of a term too, and the terms of a client share one subscription, for which none waits", async () => {
+it("an election is two commands, the end of a term too, and the terms of a client share one subscription that they do not wait for", async () => {
   const { locks, sent, proxy } = await behind();
   const names = Array.from({ length: 5 }, () => freshName("election"));
   const terms = await Promise.all(names.map((name) => locks.election(name).campaign()));
@@ -99,7 +99,7 @@ it("an election is two commands, the end of a term too, and the terms of a clien
   expect(sent("subscribe")).toHaveLength(1);
 });
 
-it("all observers of a client share one subscription and one question, and the last one ends both", async () => {
+it("all observers of a client share one subscription and one request, and the last one ends both", async () => {
   const { locks, asked, sent, redis } = await behind();
   const name = freshName("election");
   const all = Array.from({ length: 20 }, () => locks.election(name).observe());
@@ -119,7 +119,7 @@ it("all observers of a client share one subscription and one question, and the l
   expect(redis.status).toBe("ready");
 });
 
-it("break, and the signal, end an observation; a signal that has aborted lets none begin", async () => {
+it("break and the signal end an observation; a signal that has aborted prevents it", async () => {
   const { locks, sent } = await behind();
   const name = freshName("election");
   const listening = async (): Promise<number> =>
@@ -143,7 +143,7 @@ it("break, and the signal, end an observation; a signal that has aborted lets no
   expect(sent("evalsha")).toHaveLength(before);
 });
 
-it("a consumer that takes its time gets the newest state, and none that it has seen", async () => {
+it("a slow consumer gets the newest state, and no state twice", async () => {
   const [a, b] = [await join(), await join()];
   const name = freshName("election");
   const term = await a.locks.election(name).campaign({ value: "0" });
@@ -164,7 +164,7 @@ it("a consumer that takes its time gets the newest state, and none that it has s
   await Promise.all([slow.return?.(), quick.return?.(), term.resign()]);
 });
 
-it("messages are believed in nothing, and a flood of them is one question at a time, with rests", async () => {
+it("messages are only hints, and a flood of them causes one request at a time, with pauses", async () => {
   const a = await join();
   const { locks, asked } = await behind();
   const name = freshName("election");
@@ -188,7 +188,7 @@ it("messages are believed in nothing, and a flood of them is one question at a t
   await seen.return?.();
 });
 
-it("a leader that has crashed is shown no longer than its term, and the next one as soon as it is there", async () => {
+it("a crashed leader is shown no longer than its term, and the next one as soon as it leads", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const { lock, leader } = keysOf(name);
@@ -214,7 +214,7 @@ it("a leader that has crashed is shown no longer than its term, and the next one
   await Promise.all([seen.return?.(), term.resign()]);
 });
 
-it("a leader that lives is shown without a gap: it is asked for before its time is over", async () => {
+it("a live leader is shown without a gap: the observer asks before its term ends", async () => {
   const { locks, asked } = await behind();
   const name = freshName("election");
   const { lock, leader } = keysOf(name);
@@ -236,7 +236,7 @@ it("a leader that lives is shown without a gap: it is asked for before its time 
   await seen.return?.();
 });
 
-it("where messages cannot be heard it is asked each second, and that is told once", async () => {
+it("without subscriptions the observer asks each second, and reports it once", async () => {
   await own.admin.call(
     "ACL",
     "SETUSER",
@@ -259,9 +259,7 @@ it("where messages cannot be heard it is asked each second, and that is told onc
   const term = await a.locks.election(name).campaign({ value: "here" });
   expect(await values(seen, 1)).toEqual(["here"]);
   expect(errors.map(String)).toEqual([
-    expect.stringMatching(
-      /its messages cannot be received, so its leader is asked for once a second, because/,
-    ),
+    expect.stringMatching(/its messages cannot be received, so its leader is queried once a second, because/),
   ]);
   // Its locks are heard all the same.
   await using lease = await a.locks.lock(name).lock();

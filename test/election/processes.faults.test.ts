@@ -49,7 +49,7 @@ async function candidates(count: number) {
   return { actors, leader, join, writes, expectOneAtATime };
 }
 
-it("behind SIGKILL the next one leads within its lease and 1.9 s, and never two at a time", async ({
+it("after SIGKILL the next candidate leads within the lease and 1.9 s, and two never lead at once", async ({
   annotate,
 }) => {
   const { actors, leader, join, writes, expectOneAtATime } = await candidates(3);
@@ -69,7 +69,7 @@ it("behind SIGKILL the next one leads within its lease and 1.9 s, and never two 
   await expectOneAtATime();
 });
 
-it("a leader that resigns is followed at once, and a process that stood still learns that it has lost before it acts", async ({
+it("a leader that resigns is followed at once, and a stopped process learns of its loss before it acts", async ({
   annotate,
 }) => {
   const { leader, writes, expectOneAtATime } = await candidates(3);

@@ -19,7 +19,7 @@ const aborted = async ({ signal }: Term): Promise<void> => {
   if (!signal.aborted) await once(signal, "abort");
 };
 
-it("what the body returns while it leads is the result, and what it throws the error; the term is over before", async () => {
+it("runAsLeader resolves with what the body returns while it leads, rejects with what it throws, and the term is over before", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const election = locks.election(name);
@@ -36,7 +36,7 @@ it("what the body returns while it leads is the result, and what it throws the e
   expect(await election.runAsLeader(() => 7)).toEqual({ terms: 1, value: 7 });
 });
 
-it("a term that is lost ends its body before the next one begins, and a return behind the loss is no result", async () => {
+it("a lost term ends its body before the next one begins, and a value returned after the loss is no result", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const tokens: number[] = [];
@@ -57,7 +57,7 @@ it("a term that is lost ends its body before the next one begins, and a return b
   expect(tokens).toEqual([...new Set(tokens)].sort());
 });
 
-it("an error after a loss is the cause of an event, the loss itself is none, and each makes the next pause longer", async () => {
+it("an error after a loss is the cause of an event, the loss itself is not, and each makes the next pause longer", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const errors: LockError[] = [];
@@ -87,7 +87,7 @@ it("an error after a loss is the cause of an event, the loss itself is none, and
   expect(pauses[2]).toBeGreaterThan(110);
 });
 
-it("its signal ends a candidate at once, a leader by way of its body, and a pause", async () => {
+it("the signal of a call ends a candidate at once, a leader through its body, and a pause", async () => {
   const [a, b] = [await join(), await join()];
   const name = freshName("election");
   const stop = new AbortController();
@@ -119,33 +119,30 @@ it("its signal ends a candidate at once, a leader by way of its body, and a paus
 it.each([
   ["in its pause", 1],
   ["while its body ends", 0],
-])(
-  "a client that is closed %s leaves no pause behind: its timer would keep the process alive",
-  async (when, often) => {
-    const { locks } = await join();
-    const begun = vi.spyOn(pauses, "set");
-    const name = freshName("election");
-    locks.on("error", () => {});
-    const running = locks.election(name, { lease: 400 }).runAsLeader(async (term) => {
-      await depose(name);
-      await aborted(term);
-      if (when !== "in its pause") await locks.close();
-      throw new Error("behind the loss");
-    });
-    const ended = failure(running);
-    await until(() => begun.mock.calls.length === often);
-    if (when === "in its pause") {
-      void locks.close();
-      await nextTurn();
-      expect(pauses.size).toBe(0);
-    }
-    expect(await ended).toMatchObject({ code: "CLIENT_CLOSED" });
-    expect(begun).toHaveBeenCalledTimes(often);
-    begun.mockRestore();
-  },
-);
+])("a client closed %s leaves no pause timer that would keep the process alive", async (when, often) => {
+  const { locks } = await join();
+  const begun = vi.spyOn(pauses, "set");
+  const name = freshName("election");
+  locks.on("error", () => {});
+  const running = locks.election(name, { lease: 400 }).runAsLeader(async (term) => {
+    await depose(name);
+    await aborted(term);
+    if (when !== "in its pause") await locks.close();
+    throw new Error("behind the loss");
+  });
+  const ended = failure(running);
+  await until(() => begun.mock.calls.length === often);
+  if (when === "in its pause") {
+    void locks.close();
+    await nextTurn();
+    expect(pauses.size).toBe(0);
+  }
+  expect(await ended).toMatchObject({ code: "CLIENT_CLOSED" });
+  expect(begun).toHaveBeenCalledTimes(often);
+  begun.mockRestore();
+});
 
-it("a leader comes back by itself behind an outage that is longer than its lease", async () => {
+it("a leader leads again after an outage that is longer than its lease", async () => {
   const { locks, redis } = await join({ replyTimeout: 200 });
   const name = freshName("election");
   const errors: string[] = [];

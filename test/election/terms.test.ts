@@ -16,7 +16,7 @@ const own = new OwnServer();
 const join = (client = {}) => own.parties.join({ url: own.url, client });
 const keysOf = (name: string) => new Keys("", false).ofElection(name);
 
-it("one candidate leads at a time, in the order in which they came, and the leader is seen by everybody", async () => {
+it("one candidate leads at a time, in the order of arrival, and everyone sees the leader", async () => {
   const [a, b, c] = [await join(), await join({ label: "b é" }), await join()];
   const name = freshName("election");
   const term = await a.locks.election(name, { label: "east/1" }).campaign({ value: "10.0.0.7:80 é" });
@@ -53,7 +53,7 @@ it("one candidate leads at a time, in the order in which they came, and the lead
   expect(await own.admin.exists(keysOf(name).lock, keysOf(name).queue)).toBe(0);
 });
 
-it("a client that keeps its locks keeps no election, and a lock of the same name is another one", async () => {
+it("a client with linger caches no election, and a lock of the same name is separate", async () => {
   const { locks } = await join({ linger: 1_000 });
   const name = freshName("election");
   await using lease = await locks.lock(name).lock();
@@ -94,14 +94,14 @@ it("bad arguments are refused before anything is sent", async () => {
   await term.resign();
 });
 
-it("a client of several masters says why it has no elections", () => {
+it("a client of several masters explains why it has no elections", () => {
   const masters = [1, 2, 3].map(() => new Redis({ lazyConnect: true }));
   const locks = createQuorumClient(masters) as QuorumClient & Pick<LockClient, "election">;
   expect(() => locks.election("x")).toThrow(/^Cannot create an election: .*each could name another leader/);
   for (const master of masters) master.disconnect();
 });
 
-it("what is proclaimed is what is seen, byte by byte, and only while the term lasts", async () => {
+it("observers see exactly what was proclaimed, byte by byte, and only during the term", async () => {
   const { locks } = await join();
   const election = locks.election(freshName("election"));
   const term = await election.campaign();
@@ -118,7 +118,7 @@ it("what is proclaimed is what is seen, byte by byte, and only while the term la
   expect(() => term.assertHeld()).toThrow(/was resigned, so this term is over: campaign again\.$/);
 });
 
-it("a proclamation that was deleted stands again with the next renewal", async () => {
+it("the next renewal restores a deleted proclamation", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const term = await locks.election(name, { lease: 600 }).campaign({ value: "here" });
@@ -129,7 +129,7 @@ it("a proclamation that was deleted stands again with the next renewal", async (
   await term.resign();
 });
 
-it("a term that is lost says so: by its signal, by `lost`, and by what is asked of it", async () => {
+it("a lost term reports it: by its signal, by `lost`, and by its methods", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const term = await locks.election(name, { lease: 300 }).campaign();
@@ -146,7 +146,7 @@ it("a term that is lost says so: by its signal, by `lost`, and by what is asked 
 const listens = async ({ id }: LockClient): Promise<boolean> =>
   ((await own.admin.pubsub("CHANNELS", `*${id}`)) as string[]).length === 1;
 
-it("forceResign ends the term that was seen, and none that has come since", async () => {
+it("forceResign ends the term that was shown, and no later one", async () => {
   const [{ locks }, { locks: others }] = [await join(), await join()];
   const name = freshName("election");
   const waits = () => until(async () => (await own.admin.zcard(keysOf(name).queue)) === 1);
@@ -185,7 +185,7 @@ it("forceResign ends the term that was seen, and none that has come since", asyn
   await until(() => fourth.signal.aborted);
 });
 
-it("a proclamation finds out that the term is lost", async () => {
+it("a proclamation finds that the term is lost", async () => {
   const { locks } = await join();
   const name = freshName("election");
   const term = await locks.election(name).campaign();
@@ -194,7 +194,7 @@ it("a proclamation finds out that the term is lost", async () => {
   expect([term.held, term.signal.aborted, term.lost?.reason]).toEqual([false, true, "gone"]);
 });
 
-it("a candidate that is aborted leaves nothing behind: while it waits, and while it proclaims itself", async () => {
+it("an aborted candidate leaves nothing behind: while it waits, and while it proclaims itself", async () => {
   const [a, b] = [await join(), await join()];
   const name = freshName("election");
   const election = b.locks.election(name);
@@ -218,7 +218,7 @@ it("a candidate that is aborted leaves nothing behind: while it waits, and while
   expect(await election.leader()).toBeNull();
 });
 
-it("a grant of an election that no caller waits for is given back to it", async () => {
+it("a client gives back a grant of an election for which no caller is waiting", async () => {
   const { locks, redis } = await join();
   const name = freshName("election");
   const stop = new AbortController();
@@ -259,7 +259,7 @@ it("close() ends terms, candidates and observers", async () => {
   expect(await own.admin.exists(keysOf(name).lock)).toBe(0);
 });
 
-it("a Redis that does not answer refuses a candidate as it refuses a caller of lock()", async () => {
+it("a Redis that does not answer makes campaign() fail as it makes lock() fail", async () => {
   const { locks, redis } = await join({ replyTimeout: 200 });
   redis.disconnect();
   await until(() => redis.status === "end");

@@ -21,7 +21,7 @@ afterAll(parties.close);
 
 const ALL = [...HOSTILE, ...LONE];
 
-it("no message has a text of others as it is, and none has more than one line", () => {
+it("no message contains a foreign text unescaped, or more than one line", () => {
   for (const text of ALL) {
     const owner = { id: text, label: text, client: text, host: text, pid: 1, number: 1, since: 1 };
     const cause = new Error(text);
@@ -46,7 +46,7 @@ it("no message has a text of others as it is, and none has more than one line", 
   }
 });
 
-it("a quoted name ends at its quote, can be read back, and is cut at no part of an escape", () => {
+it("a quoted name ends at its quote, can be read back, and is not cut inside an escape", () => {
   for (const text of ALL) {
     const quoted = quote(text);
     expect(quoted).toMatch(/^'(?:[^'\\]|\\[\\']|\\u[0-9a-f]{4})*'$/);
@@ -60,7 +60,7 @@ it("a quoted name ends at its quote, can be read back, and is cut at no part of 
   expect(performance.now() - huge).toBeLessThan(1_000);
 });
 
-it("console.log shows locks and leases so too", async () => {
+it("console.log escapes locks and leases too", async () => {
   const { locks } = await parties.join();
   for (const text of ALL.filter((one) => !LONE.includes(one))) {
     const name = `${freshName()}${text}`;

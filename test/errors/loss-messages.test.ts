@@ -64,13 +64,13 @@ describe("LockTimeoutError says where the holder is", () => {
       {
         heldBy: "this scope",
         message: expect.stringMatching(
-          /was still held by this scope, for another body or with `reentrant: false`, when `wait` \(20 ms\) was over: bodies that run side by side/,
+          /was still held by this scope, for another body or with `reentrant: false`, when `wait` \(20 ms\) was over: concurrent bodies of one scope/,
         ),
       },
     ]);
   });
 
-  it("somebody else", async () => {
+  it("another process", async () => {
     const [near, far] = await Promise.all([parties.join(), parties.join()]);
     const name = freshName();
     await using held = await far.locks.lock(name).lock();
@@ -86,30 +86,33 @@ describe("LockTimeoutError says where the holder is", () => {
   });
 });
 
-describe("a holder whose lock is released by force", () => {
-  it.for([true, false])("learns it by a message if its client is subscribed then: %s", async (subscribed) => {
-    const [near, far] = await Promise.all([
-      parties.join({ client: { leaseTime: subscribed ? 30_000 : 3_000 } }),
-      parties.join({ client: { linger: 0 } }),
-    ]);
-    const lock = far.locks.lock(freshName());
-    // A client that never waits is never subscribed.
-    const lease = (await near.locks.lock(lock.name).tryLock()) as Lease;
-    if (subscribed) {
-      const other = await far.locks.lock(freshName()).lock();
-      const waits = near.locks.lock(other.name).lock();
-      await until(async () => (await far.locks.lock(other.name).inspect())?.waiters?.length === 1);
-      await other.unlock();
-      await (await waits).unlock();
-    }
-    expect(await lock.forceUnlock({ label: "bob" })).toBe(true);
-    await until(() => lease.signal.aborted);
-    const by = subscribed ? { reason: "revoked", by: "bob" } : { reason: "gone", by: null };
-    expect(lease.signal.reason).toMatchObject(by);
-  });
+describe("a holder whose lock is force-released", () => {
+  it.for([true, false])(
+    "is notified by a message if its client is subscribed then: %s",
+    async (subscribed) => {
+      const [near, far] = await Promise.all([
+        parties.join({ client: { leaseTime: subscribed ? 30_000 : 3_000 } }),
+        parties.join({ client: { linger: 0 } }),
+      ]);
+      const lock = far.locks.lock(freshName());
+      // A client that never waits is never subscribed.
+      const lease = (await near.locks.lock(lock.name).tryLock()) as Lease;
+      if (subscribed) {
+        const other = await far.locks.lock(freshName()).lock();
+        const waits = near.locks.lock(other.name).lock();
+        await until(async () => (await far.locks.lock(other.name).inspect())?.waiters?.length === 1);
+        await other.unlock();
+        await (await waits).unlock();
+      }
+      expect(await lock.forceUnlock({ label: "bob" })).toBe(true);
+      await until(() => lease.signal.aborted);
+      const by = subscribed ? { reason: "revoked", by: "bob" } : { reason: "gone", by: null };
+      expect(lease.signal.reason).toMatchObject(by);
+    },
+  );
 });
 
-describe("LockLostError says what ran out, and how long it was", () => {
+describe("LockLostError says what ran out, and after how long", () => {
   const lose = async (options: object, extension?: number): Promise<string> => {
     const { locks } = await parties.join();
     const lease = await locks.lock(freshName()).lock(options);
@@ -121,7 +124,7 @@ describe("LockLostError says what ran out, and how long it was", () => {
     return (error as Error).message;
   };
 
-  it("the lease, which was meant to be in seconds", async () => {
+  it("the lease, with a hint that it was meant in seconds", async () => {
     expect(await lose({ lease: 60 })).toMatch(
       /was lost: its lease of 60 ms ran out before it was released; it is in milliseconds\.$/,
     );
@@ -150,7 +153,7 @@ describe("LockLostError says what ran out, and how long it was", () => {
     );
   });
 
-  it("the body's error keeps it, as its cause", async () => {
+  it("the body's error is the cause", async () => {
     const { locks } = await parties.join();
     const error = await failure(
       locks.lock(freshName()).withLock({ lease: 150 }, async ({ signal }) => {
@@ -180,7 +183,7 @@ describe("LockLostError says what ran out, and how long it was", () => {
 });
 
 describe("a client whose leases are below 100 ms", () => {
-  it("is warned of once, as the number is mostly meant to be in seconds", async () => {
+  it("is warned once, because the number is usually meant in seconds", async () => {
     const seen: (Error & { code?: string })[] = [];
     const watch = (warning: Error & { code?: string }) => seen.push(warning);
     process.on("warning", watch);
@@ -260,7 +263,7 @@ const THINGS: readonly {
   },
 ];
 
-describe.each(THINGS)("errors name what they are about: $noun", ({ noun, take, late, keyOf, force }) => {
+describe.each(THINGS)("errors name their subject: $noun", ({ noun, take, late, keyOf, force }) => {
   it("lost, late, given back, without Redis", async () => {
     const [near, far] = await Promise.all([parties.join(), parties.join()]);
     const name = freshName();
@@ -297,7 +300,7 @@ describe.each(THINGS)("errors name what they are about: $noun", ({ noun, take, l
   });
 });
 
-it("what a scope, or close(), has found held is named by its kind", async () => {
+it("what a scope or close() finds still held is named by its kind", async () => {
   const { locks } = await parties.join();
   const told: string[] = [];
   locks.on("error", ({ message }) => told.push(message));

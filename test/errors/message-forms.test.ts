@@ -86,7 +86,11 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
   },
   LOCK_UNAVAILABLE: async (name) => {
     const redis = nowhere();
-    const { locks } = await parties.join({ connect: () => redis, redis: { lazyConnect: true } });
+    const { locks } = await parties.join({
+      connect: () => redis,
+      redis: { lazyConnect: true },
+      client: { replyTimeout: 1_000 },
+    });
     const errors = await Promise.all([
       failure(locks.lock(name).tryLock()),
       failure(locks.lock(name).inspect()),
@@ -151,7 +155,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
   PERMITS_DIFFER: async (name) => {
     const locks = await join();
     await using _ = await locks.semaphore(name, { permits: 2 }).acquire();
-    return failure((await join()).semaphore(name, { permits: 3 }).acquire());
+    return await failure((await join()).semaphore(name, { permits: 3 }).acquire());
   },
   PERMITS_UNKNOWN: async (name) => failure((await join()).semaphore(name).acquire()),
   TOO_MANY_HOLDS: async (name) => {
@@ -162,7 +166,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     // As the books are when so many have permits.
     const books = (await redis.hget(hash, "=")) ?? "";
     await redis.hset(hash, "=", books.replace(/^(\S+ \d+ \d+) \d+/, "$1 10000"));
-    return failure((await join()).semaphore(name, { permits: 1_000_000 }).acquire());
+    return await failure((await join()).semaphore(name, { permits: 1_000_000 }).acquire());
   },
   QUORUM_TWIN: async (name) => {
     const other = await launchServer();
@@ -182,7 +186,8 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     return reported(locks, () => locks.lock(name).withLock(() => {}));
   },
   BODY_FAILED: async (name) => {
-    const [locks, other] = await Promise.all([join(), join()]);
+    // The renewal learns of the end: after a third of the lease.
+    const [locks, other] = await Promise.all([join({ leaseTime: 3_000 }), join()]);
     let terms = 0;
     return reported(locks, () =>
       locks.election(name).runAsLeader(async (term) => {
@@ -237,7 +242,7 @@ it.each(Object.entries(RAISED))("%s", async (code, raise) => {
   }
 });
 
-it("a message that breaks the rule is found", () => {
+it("the test detects a message that breaks the rule", () => {
   expect(faultsOf("Lock 'x' is held.", "x")).toEqual([]);
   for (const wrong of [
     "no reply to handoff/first-acquire within 5000 ms",

@@ -49,7 +49,7 @@ const faulty = (texts: readonly Text[]): string[] =>
     VAGUE.test(text) || SENTENCES.test(text) || SCRIPT.test(text) ? [`${place}: ${text}`] : [],
   );
 
-it("says who, in one sentence, and names no script", () => {
+it("every message names the actor, in one sentence, and no script", () => {
   const files = [...readImports(root, "src").keys()].filter((file) => !file.endsWith(".generated.ts"));
   const texts = files.flatMap((file) => textsOf(file, readFileSync(`${root}/${file}`, "utf8")));
   expect(texts.length).toBeGreaterThan(150);
@@ -61,7 +61,7 @@ it.each([
   'process.emitWarning("It is late. Wait longer.");',
   'output.say(isLate ? "Nobody waits" : "");',
   'fail("no reply to handoff/first-acquire within " + ms);',
-])("a message that does otherwise is found: %s", (code) => {
+])("the test detects a message that does not: %s", (code) => {
   expect(faulty(textsOf("planted.ts", code))).not.toEqual([]);
   expect(faulty(textsOf("planted.ts", `f(${JSON.stringify("Nobody waits")});`))).toEqual([]);
 });

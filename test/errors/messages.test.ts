@@ -13,7 +13,7 @@ import { faultsOf } from "./house-form.ts";
 const parties = new Parties();
 afterAll(parties.close);
 
-it("a lock that this process holds, asked for without waiting", async () => {
+it("an error reports a lock that this process holds, asked for without waiting", async () => {
   const { locks } = await parties.join();
   const name = freshName();
   await using _ = await locks.lock(name).lock();
@@ -23,7 +23,7 @@ it("a lock that this process holds, asked for without waiting", async () => {
   );
 });
 
-it("a Redis that does not answer: where it is and for how long, and no name of a script", async () => {
+it("an error reports where a silent Redis is and for how long it was silent, without the name of a script", async () => {
   const server = await launchServer();
   onTestFinished(() => server.stop());
   const { port } = server;
@@ -52,9 +52,9 @@ it.each([
   [5_000, "5 s"],
   [12_345, "12.3 s"],
   [3_600_000, "3600 s"],
-])("%s ms are shown as %s", (ms, shown) => expect(duration(ms)).toBe(shown));
+])("messages show %s ms as %s", (ms, shown) => expect(duration(ms)).toBe(shown));
 
-it("a process that waits for itself, or is late for others, is warned of in one sentence", async () => {
+it("a process that waits for itself, or is late for others, gets a warning of one sentence", async () => {
   const seen: (Error & { code?: string })[] = [];
   const watch = (warning: Error & { code?: string }) => seen.push(warning);
   process.on("warning", watch);

@@ -90,7 +90,7 @@ describe("the stack of an error names the caller", () => {
     });
   });
 
-  it("LockLostError, of a loss that was found before", async () => {
+  it("LockLostError, of a loss that was noticed before", async () => {
     const { locks } = await parties.join();
     const lock = locks.lock(freshName());
     const lost = async () => {
@@ -129,7 +129,7 @@ describe("the stack of an error names the caller", () => {
   it.each([
     ["an Error", new Error("enough")],
     ["an error of this package", new LockUnavailableError("another", "enough")],
-  ])("the reason of a signal is thrown as it is: %s", async (_, reason) => {
+  ])("the reason of a signal is thrown unchanged: %s", async (_, reason) => {
     const other = await parties.join();
     const { locks } = await parties.join();
     const name = freshName();

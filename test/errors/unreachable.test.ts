@@ -79,7 +79,7 @@ describe("an error of a Redis that cannot be reached", () => {
     expect(causes(error).at(-1)).toBe("connect ECONNREFUSED 127.0.0.1:1");
   });
 
-  it("also where ioredis gives the command up, or never takes it", async () => {
+  it("names them too if ioredis gives the command up, or never takes it", async () => {
     await expectTrouble(lockOn(nowhere({ maxRetriesPerRequest: 0 })), REFUSED, /connect ECONNREFUSED/);
     const eager = nowhere({ enableOfflineQueue: false });
     const lock = lockOn(eager);
@@ -93,7 +93,7 @@ describe("an error of a Redis that cannot be reached", () => {
     );
   });
 
-  it("of a multi-lock, and of several masters, of which it names each", async () => {
+  it("names each server for a multi-lock and for several masters", async () => {
     const redis = nowhere();
     redis.on("error", silent);
     const locks = createLockClient(redis);
@@ -114,7 +114,7 @@ describe("an error of a Redis that cannot be reached", () => {
     }
   });
 
-  it("a name that nobody knows, and a host with two addresses", async () => {
+  it("reports an unknown host name, and a host with two addresses", async () => {
     await expectTrouble(
       lockOn(new Redis({ host: "no.such.host.invalid" })),
       /no\.such\.host\.invalid:6379.*(ENOTFOUND|EAI_AGAIN)/,
@@ -125,19 +125,19 @@ describe("an error of a Redis that cannot be reached", () => {
     );
   });
 
-  it("TLS to a port without TLS", async () => {
+  it("reports TLS to a port without TLS", async () => {
     const { port } = await server();
     await expectTrouble(lockOn(new Redis({ port, tls: {} })), /TLS/);
   });
 
-  it("a Cluster of a single server, and one that is not there", async () => {
+  it("reports a Cluster of a single server, and one that does not exist", async () => {
     const { port } = await server();
     const cluster = new Cluster([{ host: "127.0.0.1", port }]);
     const wrong = lockOn(cluster);
     await new Promise((resolve) => cluster.once("node error", resolve));
     await expectTrouble(
       wrong,
-      /no Cluster: connect with new Redis/,
+      /no Cluster: connect to it as to a single server/,
       /cluster support disabled|Failed to refresh/,
     );
     const gone = lockOn(new Cluster(["redis://bob:hunter2@127.0.0.1:1"]));
@@ -145,7 +145,7 @@ describe("an error of a Redis that cannot be reached", () => {
     expect(inspect(error, { depth: 9 })).not.toMatch(/bob|hunter2/);
   });
 
-  it("a server that refuses connections: full, or in protected mode", async () => {
+  it("reports a server that refuses connections: full, or in protected mode", async () => {
     const denied = "DENIED Redis is running in protected mode because protected mode is enabled";
     await expectTrouble(
       lockOn(new Redis(await saying(`-${denied}. 1) Just disable it\r\n`))),
@@ -157,7 +157,7 @@ describe("an error of a Redis that cannot be reached", () => {
     );
   });
 
-  it("NOAUTH and WRONGPASS: without the user and the password", async () => {
+  it("reports NOAUTH and WRONGPASS without the user and the password", async () => {
     const { port } = await server("--requirepass", "hunter2");
     await expectTrouble(lockOn(new Redis(port, "127.0.0.1")), /NOAUTH.*127\.0\.0\.1/);
     for (const options of [{ username: "bob", password: "hunter3" }, { password: "hunter3" }]) {
@@ -169,7 +169,7 @@ describe("an error of a Redis that cannot be reached", () => {
     }
   });
 
-  it("a connection that a command blocks: what to do", async () => {
+  it("says what to do about a connection that a command blocks", async () => {
     const { port } = await server();
     const redis = new Redis(port);
     redis.blpop("nothing", 0).catch(silent);
@@ -196,14 +196,14 @@ describe("errors of the caller's connection", () => {
     return count;
   }
 
-  it("are printed when nobody listens, once, as without a client; not when somebody does", async () => {
+  it("are printed once if there is no listener, as without a client, and not if there is one", async () => {
     expect(await printed(silent)).toBe(1);
     expect(await printed(silent, true)).toBe(1);
     expect(await printed((redis) => redis.on("error", silent))).toBe(0);
     expect(await printed((redis) => void createLockClient(redis))).toBe(1);
   });
 
-  it("of a connection that is not ioredis are printed, but not as words of ioredis", async () => {
+  it("are printed for a connection other than ioredis, without the words of ioredis", async () => {
     const print = vi.spyOn(console, "error").mockImplementation(silent);
     const redis = Object.assign(new EventEmitter(), {
       status: "ready",

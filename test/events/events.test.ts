@@ -48,7 +48,7 @@ describe("events of a multi-lock", () => {
     expect(gauges.holders).toBe(0);
   });
 
-  it("name the lock that is in the way, and those that were held meanwhile", async () => {
+  it("name the lock that is busy, and those that were held meanwhile", async () => {
     const other = await parties.join();
     const { locks, gauges, story } = await join();
     const names = three();
@@ -94,7 +94,7 @@ describe("events of a multi-lock", () => {
       },
       ["acquire a", "wait b", "release a"],
     ],
-  ] as const)("tell once that it gave up, and what was in the way: %s", async (why, act, before) => {
+  ] as const)("report once that the call gave up, and the busy lock: %s", async (why, act, before) => {
     const other = await parties.join();
     const { locks, gauges, story } = await join();
     const whys: string[] = [];
@@ -109,7 +109,7 @@ describe("events of a multi-lock", () => {
     expect([gauges.waiters, gauges.surprises]).toEqual([0, []]);
   });
 
-  it("tell once that it gave up when the client closes, or is closed", async () => {
+  it("report once that the call gave up when the client closes, or is closed", async () => {
     const other = await parties.join();
     const { locks, gauges, story } = await join();
     const names = three();
@@ -126,7 +126,7 @@ describe("events of a multi-lock", () => {
 });
 
 describe("events", () => {
-  it("of a lock that Redis does not answer about: the call gives up, and says why", async () => {
+  it("of a lock on a silent Redis: the call gives up, and gives the reason", async () => {
     const { locks, redis } = await parties.join({ redis: { lazyConnect: true, enableOfflineQueue: false } });
     const gauges = new Gauges(locks);
     const whys: string[] = [];

@@ -13,7 +13,7 @@ const parties = new Parties();
 afterEach(() => parties.close());
 afterAll(parties.close);
 
-it("a caller that is aborted when it is told to wait for its own client leaves no place behind", async () => {
+it("a caller that aborts when a listener reports its wait for its own client leaves no place behind", async () => {
   const { locks, redis } = await parties.join();
   const name = freshName();
   const heard = (): void => {};
@@ -45,7 +45,7 @@ it("a caller that is aborted when it is told to wait for its own client leaves n
   await (await second).unlock();
 });
 
-it("a caller that calls again when it is refused leaves no lock behind that nobody has", async () => {
+it("a caller that calls again when it is refused leaves no unowned lock behind", async () => {
   const redis = new Redis(testUrl());
   const [name, user] = [freshName(), freshName("user").replaceAll(":", "-")];
   await redis.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-subscribe");
@@ -84,7 +84,7 @@ it("a caller that calls again when it is refused leaves no lock behind that nobo
   await (await lock.lock()).unlock();
 });
 
-it("a caller that a listener makes when the lease that it is told of is over has the lock next", async () => {
+it("a caller that a listener starts when its lease ends has the lock next", async () => {
   const { locks } = await parties.join();
   const lock = locks.lock(freshName());
   let third: ReturnType<typeof lock.tryLock> | undefined;

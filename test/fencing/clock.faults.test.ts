@@ -21,7 +21,7 @@ async function token(): Promise<number> {
 const write = (key: string, fence: number) =>
   fencedSet(stage.far.redis, key, `${fence}`, { fence, remember: 60_000 });
 
-it("by an hour: the next holder's token is larger and writes, the former holder's is refused", async () => {
+it("after a step back by an hour the next holder's token is larger and writes, and the former holder's is refused", async () => {
   const key = stage.lock.name;
   const first = await token();
   await write(key, first);
@@ -33,7 +33,7 @@ it("by an hour: the next holder's token is larger and writes, the former holder'
   expect(await stage.far.redis.get(key)).toBe(`${second}`);
 });
 
-it("by an hour, after the fence has ended: a token that was too old is taken again, as docs/fencing.md says", async () => {
+it("after a step back once the fence has ended, an outdated token is accepted again, as docs/fencing.md says", async () => {
   const key = stage.lock.name;
   const { redis } = stage.far;
   const [first, second] = [await token(), await token()];

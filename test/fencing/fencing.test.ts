@@ -38,7 +38,7 @@ describe("fencedSet", () => {
   const set = (value: string | number | Buffer, fence: number, more: object = {}) =>
     fencedSet(party.redis, key, value, { fence, ...more });
 
-  it("writes with the first token, the same again, and larger ones", async () => {
+  it("writes with the first token, the same one again, and larger ones", async () => {
     for (const [value, fence] of [
       ["a", token],
       ["b", token],
@@ -50,7 +50,7 @@ describe("fencedSet", () => {
     }
   });
 
-  it("refuses a smaller one and writes nothing, however often it comes", async () => {
+  it("refuses a smaller token and writes nothing, however often it comes", async () => {
     await set("new", token, { ttl: 60_000 });
     for (let n = 0; n < 2; n++) {
       const error = await failure(set("old", token - 1));
@@ -76,7 +76,7 @@ describe("fencedSet", () => {
     expect((await state()).fence).toBe("9007199254740991");
   });
 
-  it("sets a time to live, and takes it away like SET", async () => {
+  it("sets a time to live, and removes it like SET", async () => {
     await set("a", token, { ttl: 60_000 });
     expect((await state()).left).toBeGreaterThan(50_000);
     await set("b", token);
@@ -104,7 +104,7 @@ describe("fencedEval", () => {
   const run = (script: string, more: object = {}) =>
     fencedEval(party.redis, script, { keys: [key], fence: token, ...more });
 
-  it("shows the script its own KEYS and ARGV, and answers what it answers", async () => {
+  it("passes the script its own KEYS and ARGV, and returns its answer", async () => {
     const args = ["a", 2, Buffer.from([255])];
     expect(await run("return { #KEYS, KEYS[1], #ARGV, ARGV[1], ARGV[2], #ARGV[3] }", { args })).toEqual([
       1,
@@ -119,7 +119,7 @@ describe("fencedEval", () => {
     expect(await run("local nothing = 1")).toBeNull();
   });
 
-  it("does not run it with a smaller token", async () => {
+  it("does not run the script with a smaller token", async () => {
     const push = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
     expect(await run(push, { args: ["a"] })).toBe(1);
     expect(await failure(run(push, { args: ["b"], fence: token - 1 }))).toMatchObject({
@@ -135,7 +135,7 @@ describe("fencedEval", () => {
     expect(await failure(run("return 1", { fence: token - 1 }))).toMatchObject({ code: "STALE_TOKEN" });
   });
 
-  it("tells the script's own error, with its line, and remembers the token", async () => {
+  it("reports the script's own error, with its line, and remembers the token", async () => {
     const error = await failure(run("redis.call('SET', KEYS[1], 'a')\nlocal x = nil + 1"));
     expect(error).toMatchObject({ name: "FencedWriteError", code: "FENCED_WRITE_FAILED", resource: key });
     expect(String((error as Error).cause)).toMatch(/user_script:2:/);
@@ -145,7 +145,7 @@ describe("fencedEval", () => {
     expect(await failure(run("this is not Lua"))).toMatchObject({ code: "FENCED_WRITE_FAILED" });
   });
 
-  it.skipIf(!serverIs("7.0"))("leaves a #! line the first one", async () => {
+  it.skipIf(!serverIs("7.0"))("keeps a #! line the first one", async () => {
     expect(await run("#!lua flags=allow-oom\nreturn #KEYS")).toBe(1);
     const error = await failure(run("#!lua\nlocal a = 1\nlocal x = nil + 1"));
     expect(String((error as Error).cause)).toMatch(/user_script:3:/);
@@ -154,7 +154,7 @@ describe("fencedEval", () => {
     });
   });
 
-  it("takes a script that begins or ends with a comment, or declares much", async () => {
+  it("accepts a script that begins or ends with a comment, or declares many locals", async () => {
     expect(await run("-- first\nreturn 1 -- last")).toBe(1);
     expect(await run("local fence, token, seen = 1, 2, 3 return fence + token + seen")).toBe(6);
     // What the check has names for, it keeps to itself.
@@ -179,7 +179,7 @@ describe("the fence", () => {
     expect(await left()).toBe(-1);
   });
 
-  it("refuses a token that is older than what would be remembered, when nothing is", async () => {
+  it("refuses a token that is older than the memory of a fence, when none is stored", async () => {
     await fencedSet(party.redis, key, "new", { fence: token });
     await party.redis.del(fenceOf(key)); // its time is over
     const late = failure(fencedSet(party.redis, key, "old", { fence: ago(DAY + 1_000) }));
@@ -191,7 +191,7 @@ describe("the fence", () => {
     expect((await state()).value).toBe("again");
   });
 
-  it("takes counters of another origin when it remembers forever", async () => {
+  it("accepts counters of another origin when it remembers without limit", async () => {
     const counter = (fence: number) =>
       fencedSet(party.redis, key, `${fence}`, { fence, remember: Number.POSITIVE_INFINITY });
     await counter(1);
@@ -213,7 +213,7 @@ describe("the fence", () => {
     await party.redis.del(one, two, fenceOf(one));
   });
 
-  it("stands behind the connection's prefix, as the key does", async () => {
+  it("gets the connection's prefix, as the key does", async () => {
     const { redis } = await parties.join({ redis: { keyPrefix: "test:app:" } });
     await fencedSet(redis, key, "a", { fence: token });
     expect(await party.redis.get(`test:app:${key}`)).toBe("a");
@@ -230,7 +230,7 @@ describe("the fence", () => {
     redis.disconnect();
   });
 
-  it("whose key holds something else stops the write", async () => {
+  it("stops the write if its key has another type", async () => {
     for (const spoil of [
       () => party.redis.set(fenceOf(key), "12x"),
       () => party.redis.rpush(fenceOf(key), "a"),
@@ -254,7 +254,7 @@ describe("the fence", () => {
     expect(count()).toBe(before);
   });
 
-  it("is atomic with the write: of writers that race, none goes behind a later one", async ({ annotate }) => {
+  it("is atomic with the write: of racing writers none overwrites a later one", async ({ annotate }) => {
     const seed = Date.now() % 1_000_000;
     await annotate(`seed ${seed}`);
     const random = seeded(seed);

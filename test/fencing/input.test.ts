@@ -28,7 +28,7 @@ const refusal = (call: Promise<unknown>) =>
     (error: unknown) => String(error),
   );
 
-describe("options of both", () => {
+describe("options of both functions", () => {
   it.each<[object | undefined | null | number, string]>([
     [undefined, `TypeError: ${FENCE} undefined`],
     [{}, `TypeError: ${FENCE} undefined`],
@@ -59,7 +59,7 @@ describe("options of both", () => {
     [{ fence: 1, replyTimeout: Number.POSITIVE_INFINITY }, `RangeError: ${REPLY} Infinity`],
     [5, "TypeError: options must be an object, received 5"],
     [null, "TypeError: options must be an object, received null"],
-  ])("%o", async (options, message) => {
+  ])("refuse %o", async (options, message) => {
     const told = message.replace(": ", ": Cannot write 'x': ");
     expect(await refusal(set(redis, "x", "v", options))).toBe(told);
     const script = typeof options === "object" && options ? { keys: ["x"], ...options } : options;
@@ -69,14 +69,14 @@ describe("options of both", () => {
       );
   });
 
-  it("an unknown one is named, with the known", async () => {
+  it("report an unknown option with the known ones", async () => {
     expect(await refusal(set(redis, "x", "v", { fence: 1, px: 5 }))).toBe(
       "TypeError: Cannot write 'x': unknown option 'px'; known are fence, resource, remember, replyTimeout, ttl",
     );
     expect(await refusal(run(redis, "return 1", { fence: 1, ttl: 5 }))).toMatch(/unknown option 'ttl'/);
   });
 
-  it("not a connection", async () => {
+  it("are refused without a connection", async () => {
     for (const none of [undefined, null, 5, {}, "redis://"]) {
       const told = /redis must be an ioredis connection/;
       expect(await refusal(set(none, "x", "v", { fence: 1 }))).toMatch(told);
@@ -93,21 +93,24 @@ describe("fencedSet", () => {
       "\ud83d",
       "RangeError: Cannot write behind a fence: key must be a well-formed string, received '\\ud83d'",
     ],
-  ])("key %o", async (key, message) => {
+  ])("refuses the key %o", async (key, message) => {
     expect(await refusal(set(redis, key, "v", { fence: 1 }))).toBe(message);
   });
 
-  it.each([[undefined], [null], [{}], [["a"]], [true], [Number.NaN], [5n]])("value %o", async (value) => {
-    const told =
-      /^TypeError: Cannot write 'x': value must be a string, a finite number or a Buffer, received/;
-    expect(await refusal(set(redis, "x", value, { fence: 1 }))).toMatch(told);
-  });
+  it.each([[undefined], [null], [{}], [["a"]], [true], [Number.NaN], [5n]])(
+    "refuses the value %o",
+    async (value) => {
+      const told =
+        /^TypeError: Cannot write 'x': value must be a string, a finite number or a Buffer, received/;
+      expect(await refusal(set(redis, "x", value, { fence: 1 }))).toMatch(told);
+    },
+  );
 
   it.each([
     [0, `RangeError: Cannot write 'x': ${TTL} 0`],
     [Number.POSITIVE_INFINITY, `RangeError: Cannot write 'x': ${TTL} Infinity`],
     ["5", `TypeError: Cannot write 'x': ${TTL} '5'`],
-  ])("ttl %o", async (ttl, message) => {
+  ])("refuses the ttl %o", async (ttl, message) => {
     expect(await refusal(set(redis, "x", "v", { fence: 1, ttl }))).toBe(message);
   });
 });
@@ -140,7 +143,7 @@ describe("fencedEval", () => {
       { keys: ["a", "b"] },
       `${what}: resource must be the name of what the fence protects, where there is not exactly one key, received undefined`,
     ],
-  ])("%o %o", async (script, options, message) => {
+  ])("refuses %o %o", async (script, options, message) => {
     expect(await refusal(run(redis, script, { fence: 1, ...options }))).toBe(message);
   });
 });
@@ -149,7 +152,7 @@ describe("in Cluster", () => {
   const cluster = (keyPrefix = "") =>
     new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
 
-  it("keys with another slot than the resource are named", async () => {
+  it("reports keys with another slot than the resource", async () => {
     const redis = cluster();
     expect(await refusal(run(redis, "return 1", { keys: ["{a}1", "b"], fence: 1, resource: "a" }))).toBe(
       "RangeError: Cannot run a script behind a fence: in Cluster the key 'b' must have the hash slot of the resource 'a'; give both the same {tag}",
@@ -158,7 +161,7 @@ describe("in Cluster", () => {
     expect(redis.status).toBe("wait");
   });
 
-  it("a prefix with an empty tag is", async () => {
+  it("reports a prefix with an empty tag", async () => {
     const redis = cluster("a{}b:");
     expect(await refusal(set(redis, "x", "v", { fence: 1 }))).toMatch(
       /keyPrefix 'a\{\}b:'.*different hash slots/,

@@ -80,7 +80,7 @@ async function story(how: WriterName, context: TestContext): Promise<{ value: st
   }
 }
 
-describe("the late write of a holder that was stopped", () => {
+describe("the late write of a holder that was suspended", () => {
   for (const how of ["fencedSet", "fencedEval", "UPDATE with a fence"] as const)
     it(`is refused by ${how}`, async (context) => {
       const { value, late } = await story(how, context);
@@ -88,7 +88,7 @@ describe("the late write of a holder that was stopped", () => {
     });
 
   for (const how of ["SET", "EVAL", "UPDATE"] as const)
-    it(`gets through with ${how} alone`, async (context) => {
+    it(`succeeds with ${how} alone`, async (context) => {
       expect(await story(how, context)).toEqual({ value: "first", late: "written" });
     });
 });

@@ -79,7 +79,7 @@ describe("Redis refuses", () => {
     expect(await written()).toEqual([null, null]);
   });
 
-  it("a user with the rights that the docs name: written", async () => {
+  it("a user with the documented rights may write", async () => {
     const rules = [
       "~test:*",
       "~holdfast:fence:*",
@@ -100,7 +100,7 @@ describe("Redis refuses", () => {
     expect(await written()).toEqual(["a", `${token}`]);
   });
 
-  it("a write to the data that it denies: the resource is fenced, and not written", async () => {
+  it("a write to data that it denies: the fence advances, and nothing is written", async () => {
     await stage.far.redis.call(
       "ACL",
       "SETUSER",
@@ -119,8 +119,8 @@ describe("Redis refuses", () => {
   });
 });
 
-describe("no answer", () => {
-  it("within replyTimeout rejects; the write may be done, once, and counts", async () => {
+describe("without an answer", () => {
+  it("within replyTimeout, the call rejects; the write may happen once, and counts", async () => {
     const { near, proxy } = stage;
     proxy.freeze();
     const started = performance.now();
@@ -132,7 +132,7 @@ describe("no answer", () => {
     expect(await failure(write(near.redis, { fence: token - 1 }))).toMatchObject({ code: "STALE_TOKEN" });
   });
 
-  it("for a copy that comes after a later holder's write changes nothing", async () => {
+  it("a copy that arrives after a later holder's write changes nothing", async () => {
     const { near, far, proxy } = stage;
     proxy.freeze();
     await failure(write(near.redis, { replyTimeout: 100 }));
@@ -142,14 +142,14 @@ describe("no answer", () => {
     expect(await written()).toEqual(["later", `${token + 1}`]);
   });
 
-  it("from a connection that was closed: at once", async () => {
+  it("from a closed connection, the call rejects at once", async () => {
     const redis = new Redis(stage.server.url);
     await redis.ping();
     redis.disconnect();
     expect(await failure(write(redis))).toMatchObject(refused("Connection is closed"));
   });
 
-  it("inside MULTI: it was queued, and is told so", async () => {
+  it("inside MULTI, the error says that the command was queued", async () => {
     const redis = new Redis(stage.server.url);
     await redis.call("MULTI");
     expect(await failure(write(redis))).toBeInstanceOf(FencedWriteError);
@@ -157,7 +157,7 @@ describe("no answer", () => {
     redis.disconnect();
   });
 
-  it("but an empty script cache, after a restart: sent whole", async () => {
+  it("from an empty script cache, after a restart, the text is sent again", async () => {
     const { far } = stage;
     await write(far.redis);
     await stage.server.restart();

@@ -46,7 +46,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       return Number(rows[0].count) === count;
     });
 
-  it("stands in the docs as it is tested here", () => {
+  it("is printed in the docs as it is tested here", () => {
     for (const statement of [UPDATE, UPSERT, PASS]) expect(page).toContain(`\n${statement};\n`);
   });
 
@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
     ["UPDATE", UPDATE],
     ["INSERT … ON CONFLICT", UPSERT],
   ])("%s", (_, statement) => {
-    it("takes the first token, the same again and larger ones, and no smaller one", async () => {
+    it("accepts the first token, the same one again and larger ones, and no smaller one", async () => {
       const write = (status: string, fence: number) => count(one.query(statement, [42, status, fence]));
       expect(await write("a", token)).toBe(1);
       expect(await write("b", token)).toBe(1);
@@ -69,7 +69,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       expect(await order()).toEqual({ status: "a", fence: "9007199254740991" });
     });
 
-    it("looks again at a row that another transaction has written meanwhile", async () => {
+    it("re-checks a row that another transaction has written meanwhile", async () => {
       await one.query("BEGIN");
       await one.query(statement, [42, "later", token + 1]);
       const three = await postgres.connect();
@@ -91,13 +91,13 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
     });
   });
 
-  it("without the condition a late write gets through", async () => {
+  it("without the condition a late write succeeds", async () => {
     await one.query(UPDATE, [42, "later", token + 1]);
     expect(await count(one.query("UPDATE orders SET status = $2 WHERE id = $1", [42, "late"]))).toBe(1);
     expect((await order()).status).toBe("late");
   });
 
-  it("ON CONFLICT makes the row that is missing; UPDATE cannot tell it from a stale token", async () => {
+  it("ON CONFLICT inserts the missing row; UPDATE cannot distinguish it from a stale token", async () => {
     expect(await count(one.query(UPDATE, [7, "a", token]))).toBe(0);
     expect(await count(one.query(UPSERT, [7, "a", token]))).toBe(1);
     expect(await count(one.query(UPSERT, [7, "late", token - 1]))).toBe(0);
@@ -123,7 +123,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
     const set = (client: Client, status: string) => () =>
       client.query("UPDATE orders SET status = $1 WHERE id = 42", [status]);
 
-    it("takes the first token, the same again and larger ones, and no smaller one", async () => {
+    it("accepts the first token, the same one again and larger ones, and no smaller one", async () => {
       for (const [fence, outcome] of [
         [token, "done"],
         [token, "done"],
@@ -134,7 +134,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       expect((await order()).status).toBe(`${token + 5}`);
     });
 
-    it("has a late transaction wait for the one before, and then refuses it: also the first two", async () => {
+    it("makes a late transaction wait for the one before, and then refuses it, even the first two", async () => {
       const three = await postgres.connect();
       let late: Promise<string> | undefined;
       await transact(one, token + 1, async () => {
@@ -153,7 +153,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       expect(await transact(one, token, set(one, "a"))).toBe("done");
     });
 
-    it("a holder that stops inside its transaction is cut off by the timeout, and cannot commit", async () => {
+    it("a holder suspended inside its transaction is cut off by the timeout, and cannot commit", async () => {
       const three = await postgres.connect();
       await three.query("SET idle_in_transaction_session_timeout = 300");
       await three.query("BEGIN");
@@ -165,7 +165,7 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       expect((await order()).status).toBe("later");
     });
 
-    it("is swept by the time that tokens are", async () => {
+    it("is swept by the time that tokens contain", async () => {
       const old = (Date.now() - 31 * 86_400_000) * 1_000;
       await one.query(PASS, ["old", old]);
       await one.query(PASS, ["orders", token]);

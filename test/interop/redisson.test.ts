@@ -69,7 +69,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
   const untilListeners = (name: string, count: number) =>
     until(async () => (await listeners(name)) === count, { what: `${count} listeners` });
 
-  it("the clocks of all sides are one", async () => {
+  it("all sides use one clock", async () => {
     for (const side of Object.values(long)) {
       const before = process.hrtime.bigint();
       const { began, ended } = await side.now();
@@ -128,7 +128,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
         expect(median).toBeLessThan(1_000);
       });
 
-      it("both read the same counts and the same TTL, and nobody unlocks the other's lock", async () => {
+      it("both read the same counts and the same TTL, and neither unlocks the other's lock", async () => {
         name = freshName(kind);
         const [holder, reader] = [thread(long[one]), thread(long[other])];
         const seen: string[][] = [];
@@ -154,7 +154,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
         expect([await holder.ask("ttl"), await reader.ask("ttl")]).toEqual(["-2", "-2"]);
       });
 
-      it("takes it away by force, and the waiter has it", async () => {
+      it("force-releases it, and the waiter has it", async () => {
         name = freshName(kind);
         const [holder, waiter, forcer] = [
           thread(long[one]),
@@ -174,7 +174,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
     });
   });
 
-  it("each side's watchdog keeps its lock for three leases, and a killed side's lock goes to the other", async () => {
+  it("each side's watchdog renews its lock for three leases, and a killed side's lock goes to the other", async () => {
     const short = await Promise.all(PAIRS.map(([one]) => start(one, SHORT)));
     const cases = KINDS.flatMap((kind) =>
       PAIRS.map(([, other], at) => ({
@@ -211,7 +211,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
     for (const { name } of cases) expect(await redis.exists(name)).toBe(0);
   }, 120_000);
 
-  it("two processes of each side hammer one lock of each kind: nobody overlaps, all come in", async ({
+  it("two processes of each side hammer one lock of each kind: no turns overlap, all get their turns", async ({
     annotate,
   }) => {
     const crew = { java: long.java, java2: await start("java"), node: long.node, node2: await start("node") };

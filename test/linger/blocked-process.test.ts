@@ -13,7 +13,7 @@ function block(ms: number): void {
   while (performance.now() < end);
 }
 
-it("a process that stood still for longer than it may keep a lock takes it anew: it is no loss, and no error", async () => {
+it("a process that was suspended for longer than a lock may linger acquires it again, without a loss or an error", async () => {
   const { locks } = await parties.join({ client: { grantWindow: WINDOW, linger: WINDOW / 2 } });
   const lock = locks.lock(freshName());
   const lost: unknown[] = [];

@@ -29,7 +29,7 @@ async function kept(): Promise<void> {
 it.each([
   ["tryLock()", {}],
   ["tryLock() with a short wait", { wait: 50 }],
-])("%s beside a caller that asks for a kept lock throws while Redis hangs", async (_, options) => {
+])("%s beside a caller that asks for a cached lock throws while Redis hangs", async (_, options) => {
   await kept();
   stage.proxy.freeze();
   const first = failure(mine().lock({ wait: 300 }));
@@ -38,7 +38,7 @@ it.each([
   expect(await first).toMatchObject({ code: "LOCK_UNAVAILABLE" });
 });
 
-it("tryLock() beside a caller that asks for a cached lock says busy when that one has it", async () => {
+it("tryLock() beside a caller that asks for a cached lock says busy once that caller has it", async () => {
   await kept();
   stage.proxy.freeze();
   let lease: Lease | undefined;
@@ -54,7 +54,7 @@ it("tryLock() beside a caller that asks for a cached lock says busy when that on
   await lease?.unlock();
 });
 
-it("tryLock() has the cached lock for which a caller asked that has given up", async () => {
+it("tryLock() gets the cached lock that a caller asked for before it gave up", async () => {
   await kept();
   const enough = new AbortController();
   const first = failure(mine().lock({ signal: enough.signal }));
@@ -65,7 +65,7 @@ it("tryLock() has the cached lock for which a caller asked that has given up", a
   await lease?.unlock();
 });
 
-it("tryLock() has the cached lock for which a caller waited until the event loop turns, and has given up", async () => {
+it("tryLock() gets the cached lock whose caller waited for a turn of the event loop and gave up", async () => {
   await kept();
   // Now Redis has said lately that it is ours.
   await (await mine().lock()).unlock();

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import { Actor } from "../support/actor.ts";
+import { listenersOf } from "../support/listeners.ts";
 import { Stage, timedAwake } from "../support/stage.ts";
 import { LINGERING, PAYS } from "../support/stays.ts";
 import { until } from "../support/until.ts";
@@ -16,7 +17,7 @@ const stage = new Stage({ near: { client: LINGERING } });
 
 function keepsAlways(): void {
   const keeps = vi
-    .spyOn(LingerPolicy.prototype, "keeps")
+    .spyOn(LingerLearner.prototype, "keeps")
     .mockImplementation((name) => name === stage.lock.name);
   onTestFinished(() => keeps.mockRestore());
 }
@@ -38,7 +39,7 @@ const digit = async (): Promise<string> => (await stage.far.redis.get(stage.lock
 
 describe("a lock that was granted", () => {
   it.each(["lock", "tryLock"] as const)(
-    "is kept, and goes to another process that asks for it by %s()",
+    "is cached, and goes to another process that calls %s()",
     async (how) => {
       const { near, far, lock } = stage;
       keepsAlways();
@@ -55,7 +56,7 @@ describe("a lock that was granted", () => {
     },
   );
 
-  it("goes to one that queued before Redis was told", async () => {
+  it("goes to a caller that queued before Redis was informed", async () => {
     const { near, far, lock, proxy } = stage;
     keepsAlways();
     const lease = await granted();
@@ -70,24 +71,19 @@ describe("a lock that was granted", () => {
     expect(near.locks.stats().kept).toBe(0);
   });
 
-  it("is not kept where no message would be heard", async () => {
+  it("is not cached if messages cannot be received", async () => {
     const { near, lock, proxy } = stage;
     keepsAlways();
-    const duplicate = near.redis.duplicate.bind(near.redis);
-    const closed = new Promise((resolve) => {
-      vi.spyOn(near.redis, "duplicate").mockImplementation((options) =>
-        duplicate(options).once("close", resolve),
-      );
-    });
+    const { made } = listenersOf(near.redis);
     const lease = await granted();
     proxy.refuse(true);
     proxy.cut("subscribers");
-    await closed;
+    await until(() => made.some(({ losses }) => losses > 0), { what: "the loss of its connection" });
     await lease.unlock();
     expect([near.locks.stats().kept, await lock.holder()]).toEqual([0, ""]);
   });
 
-  it("is free behind close(), which comes before Redis was told", async () => {
+  it("is free after close(), which comes before Redis was informed", async () => {
     const { near, lock } = stage;
     keepsAlways();
     const lease = await granted();
@@ -97,7 +93,7 @@ describe("a lock that was granted", () => {
     expect(await lock.holder()).toBe("");
   });
 
-  it("is free when its process has ended by itself", async () => {
+  it("is free after its process has ended by itself", async () => {
     const { far, lock, server } = stage;
     const actor = await Actor.start({ url: server.url, client: LINGERING });
     await actor.call("keep", lock.name, PAYS);

@@ -62,7 +62,7 @@ async function soon({ lock }: Keeper): Promise<number> {
 }
 
 describe("a process that caches a lock", () => {
-  it("gives it up as soon as somebody else wants it", async ({ annotate }) => {
+  it("releases it as soon as another process wants it", async ({ annotate }) => {
     await withKeeper(async (keeper) => {
       const { token, waited } = await turn(keeper);
       await annotate(`${waited} ms`);
@@ -72,13 +72,13 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("gives it up by itself", async () => {
+  it("releases it by itself", async () => {
     await withKeeper(async ({ lock }) => {
       await until(async () => (await lock.holder()) === "", { timeout: LINGERING.linger + 5_000 });
     });
   });
 
-  it("has a time in Redis that is no longer than the window", async () => {
+  it("gives it a TTL no longer than the window", async () => {
     await withKeeper(async ({ lock }) => {
       expect(await lock.left()).toBeLessThanOrEqual(STAY_WINDOW);
     });
@@ -92,7 +92,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("stopped: others wait for a window; when it goes on, it does not believe that it has the lock", async () => {
+  it("stopped: others wait for a window; when it resumes, it does not believe that it has the lock", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
       actor.kill("SIGSTOP");
@@ -116,7 +116,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("that ends itself right behind an unlock leaves the lock to the one that waits", async () => {
+  it("that exits right after an unlock leaves the lock to the waiter", async () => {
     // As a server that was started a moment ago: a process that ends cannot send a script again
     // that is not known there.
     await beside.here.redis.script("FLUSH");
@@ -140,7 +140,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("whose event loop is blocked: others wait until it goes on, or for a window", async () => {
+  it("whose event loop is blocked: others wait until it resumes, or for a window", async () => {
     await withKeeper(async (keeper) => {
       const blocked = keeper.actor.call("block", 1_500);
       const { waited } = await turn(keeper);
@@ -149,7 +149,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("that was blocked for longer than the lock lives does not believe that it has it", async () => {
+  it("that was blocked past the lock's TTL does not believe that it has it", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
       const blocked = actor.call("block", STAY_WINDOW + 500);
@@ -162,7 +162,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("cut off from Redis: takes it no more, and others wait for a window", async () => {
+  it("cut off from Redis: no longer takes it, and others wait for a window", async () => {
     await withKeeper(async (keeper) => {
       const { actor, proxy, lock } = keeper;
       proxy.refuse(true);
@@ -181,7 +181,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("whose connections are half open: takes it no more on its own word, and others wait for a window", async () => {
+  it("whose connections are half open: no longer takes it without asking, and others wait for a window", async () => {
     await withKeeper(async (keeper) => {
       const { actor, proxy, lock } = keeper;
       proxy.freeze();
@@ -197,7 +197,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("whose subscriber connection is cut gives it up", async () => {
+  it("whose subscriber connection is cut releases it", async () => {
     await withKeeper(async ({ proxy, lock }) => {
       proxy.cut("subscribers");
       const [, waited] = await timedAwake(until(async () => (await lock.holder()) === ""));
@@ -205,7 +205,7 @@ describe("a process that caches a lock", () => {
     });
   });
 
-  it("that is not told that somebody wants it gives it up when its time is over", async () => {
+  it("that never receives the recall releases it when its time is over", async () => {
     await withKeeper(async (keeper) => {
       keeper.proxy.freeze("subscribers");
       expect((await turn(keeper)).waited).toBeLessThan(LINGERING.linger + 1_000);
@@ -214,25 +214,28 @@ describe("a process that caches a lock", () => {
 });
 
 describe("the key of a cached lock is lost", () => {
-  it.each(["DEL", "FLUSHALL", "expiry"] as const)("%s: the next one has it at once, alone", async (how) => {
-    await withKeeper(async (keeper) => {
-      const { actor, lock } = keeper;
-      if (how === "DEL") await beside.here.redis.del(lock.keys.lock);
-      else if (how === "FLUSHALL") await beside.here.redis.flushall();
-      else await beside.here.redis.pexpire(lock.keys.lock, 1);
-      const [lease, waited] = await timedAwake(until(() => beside.here.locks.lock(lock.name).tryLock()));
-      expect(waited).toBeLessThan(AT_ONCE);
-      // It is older than 100 ms by now, or was not there in time: it must ask.
-      const before = Date.now();
-      await until(() => Date.now() > before + 150);
-      expect(await actor.call("acquire", "lock", lock.name, 0)).toBeNull();
-      const next = actor.call("acquire", "lock", lock.name, 10_000);
-      await lease.unlock();
-      expect((await next)?.token).toBeGreaterThan(lease.token);
-    });
-  });
+  it.each(["DEL", "FLUSHALL", "expiry"] as const)(
+    "%s: the next caller has it at once, alone",
+    async (how) => {
+      await withKeeper(async (keeper) => {
+        const { actor, lock } = keeper;
+        if (how === "DEL") await beside.here.redis.del(lock.keys.lock);
+        else if (how === "FLUSHALL") await beside.here.redis.flushall();
+        else await beside.here.redis.pexpire(lock.keys.lock, 1);
+        const [lease, waited] = await timedAwake(until(() => beside.here.locks.lock(lock.name).tryLock()));
+        expect(waited).toBeLessThan(AT_ONCE);
+        // It is older than 100 ms by now, or was not there in time: it must ask.
+        const before = Date.now();
+        await until(() => Date.now() > before + 150);
+        expect(await actor.call("acquire", "lock", lock.name, 0)).toBeNull();
+        const next = actor.call("acquire", "lock", lock.name, 10_000);
+        await lease.unlock();
+        expect((await next)?.token).toBeGreaterThan(lease.token);
+      });
+    },
+  );
 
-  it("eviction: the next one has it at once, alone", async () => {
+  it("eviction: the next caller has it at once, alone", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
       await beside.here.redis.config("SET", "maxmemory-policy", "volatile-ttl");
@@ -250,7 +253,7 @@ describe("the key of a cached lock is lost", () => {
     });
   });
 
-  it("the server restarts empty: nobody believes that it has the lock", async () => {
+  it("the server restarts without data: no process believes that it has the lock", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
       await beside.server.kill();

@@ -12,7 +12,7 @@ const recall = (of: string, word = "-"): string => `recall ${of} ${word} ${LOCK}
 const digit = async (lock = LOCK): Promise<string | undefined> => (await scripts.redis.get(lock))?.[1];
 
 describe("the digit of a lock", () => {
-  it.each([0, 1, 2] as const)("is what the command names that takes it: %s", async (told) => {
+  it.each([0, 1, 2] as const)("is that of the command which acquires it: %s", async (told) => {
     const isOwner = [OWNER, some, some, 0];
     expect(await scripts.acquire(hold("a"), "", 0, told)).toEqual(isOwner);
     expect(await digit()).toBe(`${told}`);
@@ -30,7 +30,7 @@ describe("the digit of a lock", () => {
     expect([await scripts.holder(), await digit()]).toEqual([hold("c", 2), `${told}`]);
   });
 
-  it("is 0 behind every grant, and a copy of the command that queued says so", async () => {
+  it("is 0 after every grant, and a copy of the command that queued says so", async () => {
     await scripts.acquire(hold("a"), "", 0, 2);
     await scripts.acquire(hold("b"), entry(hold("b")), 0, 2);
     await scripts.release(hold("a"));
@@ -46,7 +46,7 @@ describe("the digit of a lock", () => {
     expect(await digit()).toBe("0");
   });
 
-  it("changes nothing for those of a client that knows none: such a holder is released, left and taken by force", async () => {
+  it("changes nothing for clients that know none: such a holder can be released, left and force-released", async () => {
     for (const [script, args, answer] of [
       ["release", [hold("a"), 1], RELEASED],
       ["leave", [hold("a"), ""], RELEASED],
@@ -59,8 +59,8 @@ describe("the digit of a lock", () => {
   });
 });
 
-describe("does somebody wait?", () => {
-  it("is said by every answer that the lock is one's own, and by the grant", async () => {
+describe("whether a caller is waiting", () => {
+  it("is part of each answer that the lock is the caller's own, and of the grant", async () => {
     await scripts.acquire(hold("a"));
     for (const client of ["b", "c"]) await scripts.acquire(hold(client), entry(hold(client)));
     expect(await scripts.acquire(hold("a"))).toEqual([MINE, some, some, 30_000, 1, 0]);
@@ -84,7 +84,7 @@ describe("does somebody wait?", () => {
     ]);
   });
 
-  it("is said by the grants behind dead entries too", async () => {
+  it("is part of grants after dead entries too", async () => {
     await scripts.acquire(hold("a"));
     for (const client of ["x", "b", "c"]) await scripts.acquire(hold(client), entry(hold(client)));
     await scripts.release(hold("a"));
@@ -108,7 +108,7 @@ describe("a recall", () => {
     },
   );
 
-  it("goes to no holder that is not told", async () => {
+  it("goes to no holder that cannot be notified", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.recheck(hold("b"), "1");
@@ -116,7 +116,7 @@ describe("a recall", () => {
     expect(await scripts.messages()).toEqual([]);
   });
 
-  it("names nothing of the asker's", async () => {
+  it("contains nothing of the caller that sent it", async () => {
     await scripts.acquire(hold("a"), "", 0, 2);
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.recheck(hold("b"), "1");
@@ -124,7 +124,7 @@ describe("a recall", () => {
     for (const text of scripts.heard) expect(text).not.toContain(channel("b"));
   });
 
-  it("goes to the hold alone where a label stands behind it", async () => {
+  it("goes to the hold alone if a label follows it", async () => {
     await scripts.redis.set(LOCK, `12 1800000000000007 1800000000000001 ${hold("a")} nightly`);
     await scripts.acquire(hold("b"), entry(hold("b")));
     expect(await scripts.messages()).toEqual([recall(hold("a"))]);
@@ -137,8 +137,8 @@ describe("a recall", () => {
   });
 });
 
-describe("a try that asks", () => {
-  it("an idle holder queues whatever the queue holds, and recalls it with its nonce", async () => {
+describe("a try that recalls", () => {
+  it("an idle holder queues whatever the queue contains, and sends its nonce", async () => {
     await scripts.acquire(hold("a"), "", 0, 2);
     await scripts.redis.zadd(QUEUE, 1, entry(hold("x"))); // dead for long
     expect(await scripts.acquire(hold("b"), entry(hold("b")), 0, 0, NONCE)).toEqual([HELD, some, some, 1, 2]);
@@ -147,7 +147,7 @@ describe("a try that asks", () => {
     expect(await scripts.holder()).toBe(hold("b"));
   });
 
-  it.each([0, 1] as const)("leaves no entry behind a holder with digit %s", async (told) => {
+  it.each([0, 1] as const)("leaves no entry for a holder with digit %s", async (told) => {
     await scripts.acquire(hold("a"), "", 0, told);
     expect(await scripts.acquire(hold("b"), entry(hold("b")), 0, 0, NONCE)).toEqual([
       HELD,
@@ -159,7 +159,7 @@ describe("a try that asks", () => {
     expect([await scripts.messages(), await scripts.redis.exists(QUEUE)]).toEqual([[], 0]);
   });
 
-  it("takes a free lock, or hands it to a waiter, as any other", async () => {
+  it("acquires a free lock, or hands it to a waiter, as any other", async () => {
     expect(await scripts.acquire(hold("a"), entry(hold("a")), 0, 1, NONCE)).toEqual([OWNER, some, some, 0]);
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.redis.del(LOCK);
@@ -184,7 +184,7 @@ describe("a try that asks", () => {
     expect(await scripts.redis.exists(QUEUE)).toBe(0);
   });
 
-  it("as part of a multi-lock recalls nobody where something else stands in the key, or a holder that is not idle", async () => {
+  it("as part of a multi-lock sends no recall if the key has another value, or the holder is in use", async () => {
     for (const value of ["hello", `11 1800000000000000 1800000000000000 ${hold("a")}`]) {
       await scripts.redis.set(LOCK, value);
       expect(await scripts.behind(hold("b"), hold("z"), NONCE)).toEqual([BLOCKED, some]);
@@ -193,8 +193,8 @@ describe("a try that asks", () => {
   });
 });
 
-describe("the same for a whole fleet: a first command of a connection", () => {
-  it("takes the same arguments, with the channel that it looks at behind them", async () => {
+describe("the first command of a connection, for a whole fleet", () => {
+  it("takes the same arguments, followed by the channel that it checks", async () => {
     const first = (...args: (string | number)[]): Promise<unknown> =>
       scripts.run("firstAcquire", ...args, channel("any"));
     expect(listed(await first(hold("a"), 30_000, NEVER, 0, 2))).toEqual([OWNER, some, some, 0]);

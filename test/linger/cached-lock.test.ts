@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import type { Lease, LockEvents } from "../../src/index.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
@@ -44,7 +44,7 @@ async function kept(): Promise<Onlooker> {
 }
 
 describe("a cached lock", () => {
-  it("is taken again without a command, with a larger token, and is told of as kept", async () => {
+  it("is acquired again without a command, with a larger token, and reported as `kept`", async () => {
     const { name } = await kept();
     const acquired = heard("acquire");
     const mine = keeper.locks.lock(name);
@@ -57,7 +57,7 @@ describe("a cached lock", () => {
     expect(keeper.locks.stats().takenAgain).toBeGreaterThan(0);
   });
 
-  it("is busy for the next caller here while it is taken again, without a command", async () => {
+  it("is busy for the next caller here while it is acquired again, without a command", async () => {
     const { name } = await kept();
     const mine = keeper.locks.lock(name);
     const again = await mine.tryLock();
@@ -68,7 +68,7 @@ describe("a cached lock", () => {
     await (await next).unlock();
   });
 
-  it("is busy at once for a caller that comes while a listener is told that it was taken again", async () => {
+  it("is busy at once for a caller that comes while a listener receives its acquire event", async () => {
     const { name } = await kept();
     const mine = keeper.locks.lock(name);
     let second: Promise<Lease | null> | undefined;
@@ -84,7 +84,7 @@ describe("a cached lock", () => {
     await again?.unlock();
   });
 
-  it("is asked for by a caller that finds what is known too old", async () => {
+  it("is confirmed with Redis by a caller that finds the known state too old", async () => {
     const lock = await kept();
     await other.redis.del(lock.keys.lock);
     const at = performance.now();
@@ -94,8 +94,8 @@ describe("a cached lock", () => {
     await lease.unlock();
   });
 
-  it("has saved half a pair of commands with a caller that had to ask", async () => {
-    const keeps = vi.spyOn(LingerPolicy.prototype, "keeps");
+  it("has saved half a pair of commands with a caller that had to ask Redis", async () => {
+    const keeps = vi.spyOn(LingerLearner.prototype, "keeps");
     onTestFinished(() => keeps.mockRestore());
     const { name } = await kept();
     const saved = (): number => keeps.mock.calls.findLast(([of]) => of === name)?.[2] ?? Number.NaN;
@@ -106,7 +106,7 @@ describe("a cached lock", () => {
     expect(saved() - before).toBe(0.5);
   });
 
-  it("is asked for by a caller whose own object does without lingering, and is given back by that", async () => {
+  it("is confirmed by a caller whose own lock object has no linger, and is released after it", async () => {
     const lock = await kept();
     await other.redis.del(lock.keys.lock);
     const lease = await keeper.locks.lock(lock.name, { linger: 0 }).lock();
@@ -115,7 +115,7 @@ describe("a cached lock", () => {
     expect(await lock.holder()).toBe("");
   });
 
-  it("is raised for a caller with a long lease of its own, and is not kept after that", async () => {
+  it("is extended for a caller with a long lease of its own, and not cached afterwards", async () => {
     const lock = await kept();
     const lease = await keeper.locks.lock(lock.name).lock({ lease: 20_000 });
     expect(await lock.left()).toBeGreaterThan(STAY_WINDOW);
@@ -128,7 +128,7 @@ describe("a cached lock", () => {
     await lock.gone();
   });
 
-  it("that is taken away by force is lost", async () => {
+  it("is lost after a force-release", async () => {
     const lock = await kept();
     const lost = heard("lost");
     // By the script alone: a client asks its holder first.
@@ -138,7 +138,7 @@ describe("a cached lock", () => {
     expect(lost[0]).toMatchObject({ name: lock.name, heldFor: 0, error: { reason: "revoked" } });
   });
 
-  it("is free behind close()", async () => {
+  it("is free after close()", async () => {
     const closing = await parties.join({ client: LINGERING });
     const lock = new Onlooker(other.redis, freshName());
     await keep(closing, lock.name);
@@ -147,7 +147,7 @@ describe("a cached lock", () => {
   });
 });
 
-it("a process that gives a cached lock up late, because its event loop is blocked, is warned", async () => {
+it("a process that releases a cached lock late, because its event loop is blocked, is warned", async () => {
   const codes: unknown[] = [];
   const hear = (warning: Error & { code?: string }): void => void codes.push(warning.code);
   process.on("warning", hear);
@@ -164,7 +164,7 @@ it("a process that gives a cached lock up late, because its event loop is blocke
 });
 
 describe("a lock is not cached", () => {
-  it("while an extension is on its way, whose answer nobody waits for", async () => {
+  it("while an extension without a waiting caller is under way", async () => {
     const lock = await kept();
     const lease = await keeper.locks.lock(lock.name).lock();
     const extending = lease.extend(60_000).catch(() => {});
@@ -173,8 +173,8 @@ describe("a lock is not cached", () => {
     expect(await lock.holder()).toBe("");
   });
 
-  it("where it was wanted before the answer that it is ours was read", async () => {
-    const keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
+  it("if it was wanted before the process read its grant", async () => {
+    const keeps = vi.spyOn(LingerLearner.prototype, "keeps").mockReturnValue(true);
     onTestFinished(() => keeps.mockRestore());
     const name = freshName();
     const read = new Gate();

@@ -23,7 +23,7 @@ const late = async (): Promise<void> => {
   await until(() => performance.now() > end);
 };
 
-it("with the process that exits, also where the server has forgotten the scripts", async () => {
+it("cached reads end with their process, also if the server has forgotten the scripts", async () => {
   const { far, server } = stage;
   const connections = async (): Promise<number> => `${await far.redis.client("LIST")}`.split("\n").length;
   const before = await connections();
@@ -49,7 +49,7 @@ it("with the process that exits, also where the server has forgotten the scripts
   expect(await held()).toBe(0);
 });
 
-it("a loss is told of, also when nobody is inside", async () => {
+it("a loss is reported, also when no reader is inside", async () => {
   const { near, far, key } = stage;
   const { read } = await stage.keep();
   const lost = heard(near, "lost");
@@ -72,7 +72,7 @@ it("a loss is told of, also when nobody is inside", async () => {
   expect(lost).toMatchObject([{}, { kind: "read", error: { reason: "revoked" } }]);
 });
 
-it("by force: they are asked first, so no reader goes in beside the writer that follows", async () => {
+it("cached reads end by force-release: they are recalled first, so no reader enters beside the writer that follows", async () => {
   const { far, proxy } = stage;
   const { read } = await stage.keep();
   proxy.delay(10, { which: "subscribers" });
@@ -82,7 +82,7 @@ it("by force: they are asked first, so no reader goes in beside the writer that 
   await writer?.unlock();
 });
 
-it("a reader that waits for a turn of the event loop asks, when that takes long", async () => {
+it("a reader that waits too long for a turn of the event loop asks Redis", async () => {
   const { far, key } = stage;
   const { read } = await stage.keep();
   const got = await until(async () => {
@@ -103,7 +103,7 @@ it("a reader that waits for a turn of the event loop asks, when that takes long"
   expect(got.second.token).toBeGreaterThan(got.first.token);
 });
 
-it("when a writer of their own process has come meanwhile they are not kept", async () => {
+it("cached reads end when a writer of their own process has come meanwhile", async () => {
   const { near } = stage;
   const { read, write } = await stage.keep();
   const reader = await read.lock();
@@ -113,7 +113,7 @@ it("when a writer of their own process has come meanwhile they are not kept", as
   expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
 });
 
-it("what came by a grant is not kept: a writer could not ask for it", async () => {
+it("reads that came by a grant are not cached, because a writer could not recall them", async () => {
   const { near, far } = stage;
   await stage.keep();
   const writer = await stage.pairOf(far).write.lock();
@@ -127,7 +127,7 @@ it("what came by a grant is not kept: a writer could not ask for it", async () =
   expect(near.locks.stats().kept).toBe(1);
 });
 
-it("nothing stays of the readers of a lock that only writers want, while other reads are kept", async () => {
+it("nothing stays of the readers of a lock that only writers want, while other reads stay cached", async () => {
   const { near } = stage;
   await stage.keep();
   const left = vi.spyOn(LockManager.prototype, "left");

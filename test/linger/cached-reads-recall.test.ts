@@ -14,7 +14,7 @@ const AT_ONCE = 500;
 const stage = new KeptReadsStage();
 const places = (): Promise<number> => stage.far.redis.zcard(`${stage.key}:queue`);
 
-it("a writer's tryLock() divides no readers from each other", async () => {
+it("a writer's tryLock() does not divide readers", async () => {
   const { near, far } = stage;
   const { read } = await stage.keep();
   const third = await stage.join();
@@ -36,7 +36,7 @@ it("a writer's tryLock() divides no readers from each other", async () => {
 });
 
 it.each(["alone", "in a multi-lock"])(
-  "beside a reader whose client is not told it says busy at once, %s, and what others keep stays",
+  "a writer's tryLock() beside a reader whose client cannot be notified says busy at once, %s, and the cached reads of others stay",
   async (how) => {
     const { near, far } = stage;
     const third = await stage.join();
@@ -54,7 +54,7 @@ it.each(["alone", "in a multi-lock"])(
   },
 );
 
-it("recall() of a client that stands still keeps no reader waiting, and a writer's tryLock() is told soon", async () => {
+it("recall() of a suspended client delays no reader, and a writer's tryLock() is answered soon", async () => {
   const { near, far, proxy } = stage;
   await stage.keep();
   const third = await stage.join();
@@ -78,7 +78,7 @@ it.each([
   ["at once", 0],
   ["long after", STAY_FRESH],
 ])(
-  "a reader that has told a writer's try of itself gives back when it leaves %s: somebody may have queued behind that",
+  "a reader that has reported itself to a writer's try releases when it leaves %s, because another caller may have queued since",
   async (_, body) => {
     const { near, far, key } = stage;
     const { read } = await stage.keep();

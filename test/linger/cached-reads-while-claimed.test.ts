@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { KeptReadsStage } from "../support/kept-reads.ts";
-import { messagesRead } from "../support/messages-read.ts";
+import { listenersOf } from "../support/listeners.ts";
 import { until } from "../support/until.ts";
 
 // A hold that may be kept is claimed before its first reader has it, because the answer that
@@ -25,7 +25,7 @@ const stage = new KeptReadsStage();
  */
 async function claimed(): Promise<{ reading: Promise<Lease>; hold: string; messages: string[] }> {
   const { near, far, proxy, key } = stage;
-  const messages = messagesRead(near);
+  const { heard: messages } = listenersOf(near.redis);
   await stage.keep();
   await stage.pairOf(far).write.withLock(() => {});
   messages.length = 0;
@@ -36,7 +36,7 @@ async function claimed(): Promise<{ reading: Promise<Lease>; hold: string; messa
   return { reading, hold, messages };
 }
 
-it("a recall that is read while a hold is claimed lets no further readers in", async () => {
+it("a recall that arrives while a hold is claimed admits no further readers", async () => {
   const { near, far, proxy } = stage;
   const { reading, messages } = await claimed();
   const writing = stage.pairOf(far).write.lock();
@@ -48,7 +48,7 @@ it("a recall that is read while a hold is claimed lets no further readers in", a
   await (await writing).unlock();
 });
 
-it("a writer that does not wait is told of it; behind that nothing is kept: somebody may have queued behind the writer", async () => {
+it("a writer that does not wait is notified; afterwards nothing is cached, because another writer may have queued", async () => {
   const { near, far, proxy, key } = stage;
   const { reading, hold, messages } = await claimed();
   const ears = far.redis.duplicate();

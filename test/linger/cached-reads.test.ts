@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import type { ReadWriteLock } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";
 import { countCommands } from "../support/command-count.ts";
@@ -26,13 +26,13 @@ const holders = (): Promise<number> => stage.holders();
 
 /** What the policies of all clients learn of reads from now on. */
 function learned(): () => string[] {
-  const ended = vi.spyOn(LingerPolicy.prototype, "ended");
+  const ended = vi.spyOn(LingerLearner.prototype, "ended");
   onTestFinished(() => ended.mockRestore());
   return () => ended.mock.calls.filter(([name]) => name.startsWith("rw:")).map(([, how]) => how);
 }
 
 describe("cached reads", () => {
-  it("are taken again without a command, with the token of their phase, and told of as kept", async () => {
+  it("are acquired again without a command, with the token of their phase, and reported as `kept`", async () => {
     const { near, far } = stage;
     const { read } = await keep();
     const acquired = heard(near, "acquire");
@@ -53,7 +53,7 @@ describe("cached reads", () => {
     expect(near.locks.stats().takenAgain).toBeGreaterThan(0);
   });
 
-  it("are asked about once nobody has for a while, and by an object that does without", async () => {
+  it("are confirmed after a pause without readers, and by a lock object without linger", async () => {
     const { near, far } = stage;
     const { read } = await keep();
     const commands = await countCommands(far.redis);
@@ -79,7 +79,7 @@ describe("cached reads", () => {
     expect(await holders()).toBe(0);
   });
 
-  it("go to a writer of another process as soon as it wants the lock, and are not kept for a while", async () => {
+  it("go to a writer of another process as soon as it wants the lock, and are not cached for a while", async () => {
     const { near, far } = stage;
     const { read } = await keep();
     const recalls = heard(near, "recall");
@@ -95,7 +95,7 @@ describe("cached reads", () => {
     keepAlways();
   });
 
-  it("go to writers that do not wait; one that is inside says so", async () => {
+  it("go to writers that do not wait; a reader inside reports itself", async () => {
     const { far } = stage;
     const { read } = await keep();
     await warm(stage.near, far);
@@ -121,7 +121,7 @@ describe("cached reads", () => {
     await again.unlock();
   });
 
-  it("go to a writer of their own process without a word of Redis", async () => {
+  it("go to a writer of their own process without a round trip", async () => {
     const { near } = stage;
     const { write } = await keep();
     const lease = await write.tryLock();
@@ -130,7 +130,7 @@ describe("cached reads", () => {
     expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
   });
 
-  it("are not locked until somebody is inside, and are given up when that is asked", async () => {
+  it("are not locked while no reader is inside, and are released by recall()", async () => {
     const { far } = stage;
     const { read } = await keep();
     const seen = pairOf(far).read;
@@ -152,7 +152,7 @@ describe("cached reads", () => {
     expect(await holders()).toBe(0);
   });
 
-  it("go by force, and when the connection of messages is lost", async () => {
+  it("end by force-release, and when the subscription is lost", async () => {
     const { near, far, proxy } = stage;
     await keep();
     expect(await pairOf(far).read.forceUnlock()).toBe(true);
@@ -164,7 +164,7 @@ describe("cached reads", () => {
     await until(async () => (await holders()) === 0);
   });
 
-  it("go to a writer within the window where no recall is heard", async () => {
+  it("go to a writer within the window if recalls cannot be received", async () => {
     const { near, far, proxy } = stage;
     const { read } = await keep();
     const ends = learned();
@@ -185,14 +185,14 @@ describe("cached reads", () => {
   });
 });
 
-it("the release of a client that does without goes with the unlock", async () => {
+it("reads end with the unlock if the client that shares them has no linger", async () => {
   const { read } = pairOf(stage.far);
   await read.withLock(() => {});
   await nextTurn();
   expect(await holders()).toBe(0);
 });
 
-it("no more than 16 holds of a lock are kept, and a writer has all of them given up at once", async () => {
+it("a client caches at most 16 holds of a lock, and a writer recalls all of them at once", async () => {
   const { far } = stage;
   const parties = await Promise.all(
     Array.from({ length: MOST_TOLD + 1 }, () => stage.join({ client: LINGERING })),
@@ -209,7 +209,7 @@ it("no more than 16 holds of a lock are kept, and a writer has all of them given
   await lease.unlock();
 });
 
-it("behind more than 256 holds nobody looks for those that are told", async () => {
+it("a script does not search more than 256 holds for cached ones", async () => {
   const { near, far, key } = stage;
   await keep();
   const all = await far.redis.hgetall(key);
@@ -228,7 +228,7 @@ it("behind more than 256 holds nobody looks for those that are told", async () =
   await far.redis.del(key);
 });
 
-it("what a process keeps that stands still ends within the window", async () => {
+it("the cached reads of a suspended process end within the window", async () => {
   const { far } = stage;
   const grantWindow = STAY_WINDOW / 3;
   const client = { grantWindow, linger: grantWindow / 2 };

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import type { LockClientOptions } from "../../src/index.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
@@ -15,11 +15,11 @@ const own = new OwnServer();
 const join = (client: LockClientOptions = LINGERING): Promise<Party> =>
   own.parties.join({ url: own.url, client });
 
-it("one that its caller took right back, and that is kept only then, stays, and ends by itself", async () => {
+it("a lock that its caller retook at once, and that is cached only then, stays, and ends by itself", async () => {
   const keeper = await join();
   const { redis, locks } = keeper;
   await keep(keeper, freshName());
-  const keeps = vi.spyOn(LingerPolicy.prototype, "keeps");
+  const keeps = vi.spyOn(LingerLearner.prototype, "keeps");
   onTestFinished(() => keeps.mockRestore());
   const isKept: boolean[] = [];
   locks.on("acquire", (event) => isKept.push(event.kept));
@@ -39,7 +39,7 @@ it("one that its caller took right back, and that is kept only then, stays, and 
   await until(() => locks.stats().kept === 0, { timeout: 10_000, what: "linger to be over" });
 });
 
-it("is taken again without a command also where the grant window is long", async () => {
+it("a lock is acquired again without a command also if the grant window is long", async () => {
   const keeper = await join({ grantWindow: 10_000, linger: 1_000 });
   const isKept: boolean[] = [];
   keeper.locks.on("acquire", (event) => isKept.push(event.kept));
@@ -54,7 +54,7 @@ it("is taken again without a command also where the grant window is long", async
   );
 });
 
-it("a call that finds it, and Redis silent, has the time of a first command", async () => {
+it("a call that finds the lock, and a silent Redis, has the time of a first command", async () => {
   const keeper = await join();
   const name = freshName();
   await keep(keeper, name);
@@ -73,7 +73,7 @@ it("a call that finds it, and Redis silent, has the time of a first command", as
   expect(waited).toBeLessThan(900);
 });
 
-it("a listener of its recall may call: it queues, once, behind the one that wants it", async () => {
+it("a listener of the recall may call: it queues, once, after the caller that wants the lock", async () => {
   const [keeper, other] = [await join(), await join({})];
   const lock = new Onlooker(other.redis, freshName());
   await keep(keeper, lock.name);
@@ -89,7 +89,7 @@ it("a listener of its recall may call: it queues, once, behind the one that want
   await (await called).unlock();
 });
 
-it("a lost connection is no recall, and nobody has recalled what was never idle", async () => {
+it("a lost connection is no recall, and a lock that was never idle is not recalled", async () => {
   const [keeper, other] = [await join(), await join({})];
   const { locks, redis } = keeper;
   const names = Array.from({ length: 3 }, () => freshName());
@@ -98,7 +98,7 @@ it("a lost connection is no recall, and nobody has recalled what was never idle"
   await until(() => locks.stats().kept === 0);
   expect(locks.stats()).toMatchObject({ recalled: 0, recalledUnused: 0 });
   await keep(keeper, freshName());
-  const keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(false);
+  const keeps = vi.spyOn(LingerLearner.prototype, "keeps").mockReturnValue(false);
   onTestFinished(() => keeps.mockRestore());
   for (const name of names) {
     const lease = await locks.lock(name).lock();

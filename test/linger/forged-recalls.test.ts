@@ -27,7 +27,7 @@ describe("a forged recall", () => {
   /** As a client makes it. */
   const nonceOf = (asker: string): string => `${asker}.0123456789abcdef`;
 
-  it("makes no client send a command, and ends no stay", async () => {
+  it("makes no client send a command, and uncaches no lock", async () => {
     const { lock, near, proxy } = stage;
     const { keeper, forger, channel, key } = await kept();
     proxy.record();
@@ -44,7 +44,7 @@ describe("a forged recall", () => {
     expect(await lock.holder()).toContain(keeper.locks.id);
   });
 
-  it("of a hold whose id was read in Redis sends nothing but an answer to a client, about the lock that is its own", async () => {
+  it("of a hold whose id was read from Redis makes its own client answer, about its own lock", async () => {
     const { lock, near, far, proxy } = stage;
     const { keeper, forger, channel, key, own } = await kept();
     const heard: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -12,8 +12,8 @@ vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object),
 
 const own = new OwnServer();
 
-it("a client keeps no more locks than its bound: those go that were not used for the longest time", async () => {
-  const keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
+it("a client caches no more locks than its limit, and drops the least recently used", async () => {
+  const keeps = vi.spyOn(LingerLearner.prototype, "keeps").mockReturnValue(true);
   onTestFinished(() => keeps.mockRestore());
   const keeper = await own.parties.join({ url: own.url, client: { linger: 1_500 } });
   const { locks } = keeper;

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Lock } from "../../src/index.ts";
-import { HandoffLock } from "../../src/kinds/handoff.ts";
+import { HandoffKind } from "../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
 import { lockOf } from "../support/permit.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
@@ -21,7 +21,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     ["idle", false],
     ["busy", true],
     ["silent", true],
-  ] as const)("isLocked() of one whose keeper is %s: %s", async (manners, isLocked) => {
+  ] as const)("isLocked() of one whose holder is %s: %s", async (manners, isLocked) => {
     const keeper = await kept(manners);
     await stage.warm(stage.near);
     stage.proxy.record();
@@ -35,7 +35,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     expect(await stage.lock.holder()).toBe(keeper.hold);
   });
 
-  it("inspect() says that it may be kept, and asks nobody", async () => {
+  it("inspect() says that it may be cached, and sends no recall", async () => {
     const keeper = await kept("idle");
     expect(await mine(kind).inspect()).toMatchObject({ kept: true, holder: { id: `${keeper.id}:1` } });
     await keeper.keep(stage.lock.name, 1);
@@ -44,7 +44,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     expect(keeper.recalls).toEqual([]);
   });
 
-  it("recall() has an idle keeper give it up, and takes nothing", async () => {
+  it("recall() makes an idle holder release it, and acquires nothing", async () => {
     const keeper = await kept("idle");
     expect(await mine(kind).recall()).toBe("released");
     await stage.lock.gone();
@@ -53,7 +53,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     await (await stage.far.locks.lock(stage.lock.name).tryLock())?.unlock();
   });
 
-  it("recall() is told at once that somebody is inside, and leaves no place behind", async () => {
+  it("recall() is answered at once when a caller is inside, and leaves no place behind", async () => {
     await kept("busy");
     await stage.warm(stage.near);
     const [answer, waited] = await timedAwake(mine(kind).recall({ wait: 5_000 }));
@@ -62,7 +62,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     await stage.lock.queued(0);
   });
 
-  it("recall() of a keeper that does not answer takes its time, and leaves no place behind", async () => {
+  it("recall() of a holder that does not answer waits its full time, and leaves no place behind", async () => {
     const keeper = await kept("silent");
     await stage.warm(stage.near);
     const [answer, waited] = await timed(mine(kind).recall({ wait: 300 }));
@@ -73,7 +73,7 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
 });
 
 describe("recall()", () => {
-  it("finds a holder that is no keeper busy, with one command", async () => {
+  it("finds a holder without linger busy, with one command", async () => {
     const held = await stage.far.locks.lock(stage.lock.name).lock();
     await mine().isLocked();
     stage.proxy.record();
@@ -82,7 +82,7 @@ describe("recall()", () => {
     await held.unlock();
   });
 
-  it.each(["redissonLock", "spinLock"] as const)("of %s says whether somebody holds it", async (kind) => {
+  it.each(["redissonLock", "spinLock"] as const)("of %s says whether it is held", async (kind) => {
     const lock = lockOf(stage.near.locks, kind, stage.lock.name);
     expect(await lock.recall()).toBe("free");
     const held = await lockOf(stage.far.locks, kind, stage.lock.name).lock();
@@ -90,7 +90,7 @@ describe("recall()", () => {
     await held.unlock();
   });
 
-  it("at the same time is one question for each name", async () => {
+  it("shares one request per name among simultaneous calls", async () => {
     const keeper = await kept("silent");
     const other = `${stage.lock.name}:other`;
     await keeper.keep(other);
@@ -104,7 +104,7 @@ describe("recall()", () => {
     await stage.far.redis.del(`holdfast:{${other}}`);
   });
 
-  it("goes by the keeper that it asked: a lock that goes to somebody else meanwhile is not released by anybody", async () => {
+  it("concerns the holder that it asked: a lock that moves on meanwhile is not released", async () => {
     const keeper = await kept("silent");
     await stage.warm(stage.near);
     const recalled = mine().recall({ wait: 5_000 });
@@ -124,7 +124,7 @@ describe("recall()", () => {
     await stage.lock.queued(0);
   });
 
-  it("was called ask(), which says so", () => {
+  it("was called ask(), whose error says so", () => {
     const pair = stage.near.locks.readWriteLock(stage.lock.name);
     const spin = lockOf(stage.near.locks, "spinLock", stage.lock.name);
     // @ts-expect-error: it is in no type.
@@ -136,7 +136,7 @@ describe("recall()", () => {
     expect(Object.keys(mine())).not.toContain("ask");
   });
 
-  it("rejects when Redis does not answer, and for a wait that is none", async () => {
+  it("rejects when Redis does not answer, and for an invalid wait", async () => {
     for (const wait of [0, -1, 1.5, Number.POSITIVE_INFINITY])
       await expect(mine().recall({ wait })).rejects.toThrow(RangeError);
     const near = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 100 } });
@@ -149,14 +149,14 @@ describe("recall()", () => {
 });
 
 describe("forceUnlock()", () => {
-  it("has an idle keeper give it up, which is told nothing else", async () => {
+  it("makes an idle holder release it, without further notice", async () => {
     const keeper = await kept("idle");
     expect(await mine().forceUnlock()).toBe(true);
     await stage.lock.gone();
     expect(keeper.recalls).toEqual([expect.stringContaining("recall ")]);
   });
 
-  it.each(["busy", "silent"] as const)("takes it away from one that is %s", async (manners) => {
+  it.each(["busy", "silent"] as const)("takes it from a holder that is %s", async (manners) => {
     const keeper = await kept(manners);
     const [answer, waited] = await timedAwake(mine().forceUnlock({ label: "ops" }));
     expect([answer, waited < 900]).toEqual([true, true]);
@@ -164,14 +164,14 @@ describe("forceUnlock()", () => {
     expect(keeper.recalls.at(-1)).toMatch(/^revoked .* ops$/);
   });
 
-  it("with a token has only the keeper that was seen give it up, and not one that came in between", async () => {
+  it("with a token makes only that holder release, and not a later one", async () => {
     const keeper = await kept("idle");
     const { name } = stage.lock;
     await stage.warm(stage.near);
     const other = await FakeKeeper.start(stage.server.url, "idle");
     other.token++;
-    const { attempt } = HandoffLock.prototype;
-    vi.spyOn(HandoffLock.prototype, "attempt").mockImplementationOnce(function (this: HandoffLock, ...args) {
+    const { attempt } = HandoffKind.prototype;
+    vi.spyOn(HandoffKind.prototype, "attempt").mockImplementationOnce(function (this: HandoffKind, ...args) {
       void other.keep(name).then(() => attempt.apply(this, args));
     });
     expect(await mine().forceUnlock({ token: keeper.token })).toBe(false);
@@ -185,7 +185,7 @@ describe("forceUnlock()", () => {
     await stage.lock.gone();
   });
 
-  it("takes it away at once where others wait: the keeper was told of them already", async () => {
+  it("takes it at once if others wait, because the holder was notified before", async () => {
     const keeper = await kept("silent");
     const waiting = stage.far.locks.lock(stage.lock.name).lock();
     await stage.lock.queued(1);
@@ -197,18 +197,15 @@ describe("forceUnlock()", () => {
   });
 });
 
-describe("an answer that is forged", () => {
-  it.each(["busy", "idle"] as const)(
-    "%s: without the nonce of the question it counts for nothing",
-    async (is) => {
-      const keeper = await kept("silent");
-      await stage.warm(stage.near);
-      const { id } = stage.near.locks;
-      const recalled = Promise.all([mine().isLocked(), mine().recall({ wait: 300 })]);
-      await until(() => keeper.recalls.length === 2, { what: "both questions" });
-      for (const nonce of [`${id}.0000000000000000`, id, "-", "", `fake:1:0123456789abcdef.0123456789abcdef`])
-        await keeper.tell(id, `${is} ${nonce} ${stage.lock.keys.lock}`);
-      expect(await recalled).toEqual([true, "silent"]);
-    },
-  );
+describe("a forged answer", () => {
+  it.each(["busy", "idle"] as const)("%s: does not count without the nonce of the request", async (is) => {
+    const keeper = await kept("silent");
+    await stage.warm(stage.near);
+    const { id } = stage.near.locks;
+    const recalled = Promise.all([mine().isLocked(), mine().recall({ wait: 300 })]);
+    await until(() => keeper.recalls.length === 2, { what: "both questions" });
+    for (const nonce of [`${id}.0000000000000000`, id, "-", "", `fake:1:0123456789abcdef.0123456789abcdef`])
+      await keeper.tell(id, `${is} ${nonce} ${stage.lock.keys.lock}`);
+    expect(await recalled).toEqual([true, "silent"]);
+  });
 });

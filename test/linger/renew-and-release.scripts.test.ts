@@ -15,7 +15,7 @@ const digit = async (lock = LOCK): Promise<string | undefined> => (await scripts
 describe("renew-stays", () => {
   const ttl = 3_000;
 
-  it("raises the TTL, never shortens it, and writes the digit in place", async () => {
+  it("extends the TTL, never shortens it, and writes the digit in place", async () => {
     await scripts.acquire(hold("a"), "", 0, 0);
     await scripts.redis.pexpire(LOCK, 1_000);
     const value = await scripts.redis.get(LOCK);
@@ -34,7 +34,7 @@ describe("renew-stays", () => {
     ]);
   });
 
-  it("answers for each of many: ours, wanted, nobody's, another's, and what is no lock", async () => {
+  it("answers for each of many: ours, wanted, free, another's, and not a lock", async () => {
     const [free, other, list, text] = ["{free}", "{other}", "{list}", "{text}"].map((it) => `holdfast:${it}`);
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
@@ -60,7 +60,7 @@ describe("renew-stays", () => {
     ["ahead", "8000000000000000", false],
     ["at its end", "9007199254740991", false],
     ["a fraction of the future", "8000000000000000.5", false],
-  ] as const)("raises a clock that is %s: every later token is above", async (_, text, isRaised) => {
+  ] as const)("advances a clock that is %s: every later token is larger", async (_, text, isRaised) => {
     await scripts.acquire(hold("a"));
     await (text === null ? scripts.redis.del(CLOCK) : scripts.redis.set(CLOCK, text));
     const [at] = (await scripts.renewStays({ hold: hold("a"), ttl, told: "-" })) as number[];
@@ -78,7 +78,7 @@ describe("renew-stays", () => {
     expect(await scripts.redis.lrange(CLOCK, 0, -1)).toEqual(["an element"]);
   });
 
-  it("of a full Redis raises TTLs all the same, and says what was refused", async () => {
+  it("extends TTLs on a full Redis all the same, and says what was refused", async () => {
     await scripts.acquire(hold("a"));
     await scripts.redis.del(CLOCK);
     await scripts.redis.config("SET", "maxmemory", "1");
@@ -128,7 +128,7 @@ describe("release-stays", () => {
 });
 
 describe("inspect", () => {
-  it("says the digit, and asks only a holder that may have nobody inside, when it is told to ask", async () => {
+  it("shows the digit, and on request asks a holder that may be idle", async () => {
     expect(await scripts.run("inspect", 9)).toEqual([some, "", 0, 0, 0]);
     for (const told of [0, 1, 2] as const) {
       await scripts.acquire(hold("a"), "", 0, told);

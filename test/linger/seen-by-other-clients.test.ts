@@ -41,7 +41,7 @@ describe("a cached lock", () => {
     here = await scene(own.parties);
   });
 
-  it("is not locked, for anybody, until somebody is inside", async () => {
+  it("is not locked, for any client, while no caller is inside", async () => {
     const { kept, seen, other } = here;
     const several = other.locks.multiLock([freshName(), seen]);
     expect(await several.isLocked()).toBe(false);
@@ -54,7 +54,7 @@ describe("a cached lock", () => {
     expect(await seen.isLocked()).toBe(false);
   });
 
-  it("is had by a tryLock() without wait, and by that of a fairLock", async () => {
+  it("goes to a tryLock() without wait, and to that of a fairLock", async () => {
     const { keeper, other, name, seen } = here;
     for (const lock of [seen, other.locks.fairLock(name)]) {
       await keep(keeper, name);
@@ -64,7 +64,7 @@ describe("a cached lock", () => {
     }
   });
 
-  it("whose caller is inside is busy, and stays with its client when that one has left", async () => {
+  it("is busy while its caller is inside, and stays with its client afterwards", async () => {
     const { keeper, name, kept, seen } = here;
     // A renewal that comes while a question stands in the queue takes it for a caller that waits:
     // then it does not stay.
@@ -79,7 +79,7 @@ describe("a cached lock", () => {
     expect(await seen.isLocked()).toBe(false);
   });
 
-  it("is given up for recall(), also for one of its own client", async () => {
+  it("is released by recall(), also of its own client", async () => {
     const { keeper, other, name, kept, seen } = here;
     const onlooker = new Onlooker(other.redis, name);
     for (const lock of [seen, kept]) {
@@ -90,7 +90,7 @@ describe("a cached lock", () => {
     }
   });
 
-  it("is given up for forceUnlock(), and nobody has lost it", async () => {
+  it("is released by forceUnlock(), and no holder has lost it", async () => {
     const { keeper, other, name, seen } = here;
     const lost: unknown[] = [];
     keeper.locks.on("lost", (event) => lost.push(event));
@@ -100,7 +100,7 @@ describe("a cached lock", () => {
     expect(lost).toEqual([]);
   });
 
-  it("is had by a multi-lock without wait, with all other members", async () => {
+  it("goes to a multi-lock without wait, with all other members", async () => {
     const { keeper, other, name } = here;
     const names = [name, freshName(), freshName()];
     for (const one of names.slice(1)) await keep(keeper, one);
@@ -111,7 +111,7 @@ describe("a cached lock", () => {
   });
 });
 
-it.runIf(serverIs("7.0"))("in Cluster a kept lock is asked for on the channel of its slot", async () => {
+it.runIf(serverIs("7.0"))("in Cluster is recalled on the channel of its slot", async () => {
   const cluster = await RedisCluster.launch();
   const parties = new Parties();
   try {

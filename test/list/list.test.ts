@@ -30,8 +30,8 @@ const of = ({ id }: { readonly id: string }) => expect.stringMatching(new RegExp
 
 const EVERY = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
 
-describe("what is listed", () => {
-  it("every kind with its holders and waiters, and nothing that is no lock", async () => {
+describe("the list", () => {
+  it("shows every kind with its holders and waiters, and no other keys", async () => {
     const [a, b] = [await join(), await join()];
     const lease = await a.lock("x").lock({ lease: 20_000, label: "é 1" });
     const waits = [b.lock("x").lock({ wait: 60_000 })];
@@ -88,7 +88,7 @@ describe("what is listed", () => {
     for (const wait of [...waits, writer]) await (await wait).unlock();
   });
 
-  it("a lock that a client keeps, and one that is free while somebody waits", async () => {
+  it("shows a cached lock, and a free one with a waiter", async () => {
     const a = await join();
     const kept = a.lock("kept", { linger: 1_500 });
     await until(async () => {
@@ -111,7 +111,7 @@ describe("what is listed", () => {
     ]);
   });
 
-  it("a key of another format, or with something else in it, hides no other lock", async () => {
+  it("a key of another format or type hides no other lock", async () => {
     const a = await join();
     await a.lock("fine").lock();
     await own.admin.set("holdfast:{later}", "20 0000000000000001 0000000000000001 somebody");
@@ -120,7 +120,7 @@ describe("what is listed", () => {
   });
 });
 
-it("locks with long queues are shown by several commands, and each once", async () => {
+it("list() shows locks with long queues by several commands, and each once", async () => {
   const { locks, redis } = await parties.join({ url: own.url });
   const mark = freshName();
   const names = ["a", "b", "c"].map((end) => `${mark}:${end}`);
@@ -136,7 +136,7 @@ it("locks with long queues are shown by several commands, and each once", async 
   await redis.del(...names.map((name) => `holdfast:{${name}}:queue`));
 });
 
-describe("match and kind", () => {
+describe("the filters match and kind", () => {
   const HARD = [
     "a*b",
     "a?b",
@@ -152,7 +152,7 @@ describe("match and kind", () => {
     " ",
   ];
 
-  it("a name is found by itself, whatever characters it has, also behind a prefix of such", async () => {
+  it("find a name with any characters, also with a prefix of such", async () => {
     for (const keyPrefix of ["", "a*?[x]\\:"]) {
       const a = await join({ keyPrefix });
       for (const name of HARD) await a.lock(name).lock();
@@ -174,7 +174,7 @@ describe("match and kind", () => {
     ["order:[^0-9]", ["order:é"]],
     ["[", []],
     ["*:*:*", []],
-  ])("%s", async (match, wanted) => {
+  ])("find %s", async (match, wanted) => {
     const a = await join();
     for (const name of ["order:1", "order:22", "order:é", "user:2", "xorder:1"]) await a.lock(name).lock();
     await a.semaphore("order:9", { permits: 1 }).acquire();
@@ -183,7 +183,7 @@ describe("match and kind", () => {
     expect(await names(a.list({ match: "order:9", kind: "semaphore" }))).toEqual(["order:9"]);
   });
 
-  it("a pattern that would take a regular expression forever is matched at once", async () => {
+  it("handle a pattern that would stall a regular expression at once", async () => {
     const a = await join();
     await a.lock("a".repeat(500)).lock();
     const since = performance.now();
@@ -191,7 +191,7 @@ describe("match and kind", () => {
     expect(performance.now() - since).toBeLessThan(1_000);
   });
 
-  it("Redisson's keys are told from other hashes, behind a prefix too", async () => {
+  it("tell Redisson's keys from other hashes, with a prefix too", async () => {
     const a = await join({ keyPrefix: "app:" });
     await redissonLock(a, "order:1").lock();
     await own.admin.hset("app:order:2", {
@@ -203,8 +203,8 @@ describe("match and kind", () => {
   });
 });
 
-describe("how it is listed", () => {
-  it("thousands of locks, each once, while others come and go", async () => {
+describe("the iteration", () => {
+  it("shows thousands of locks, each once, while others come and go", async () => {
     const a = await join();
     const fill = Array.from({ length: 3_000 }, (_, i) => `steady:${i}`);
     const time = String(Date.now() * 1_000);
@@ -223,7 +223,7 @@ describe("how it is listed", () => {
     expect(found).toEqual([...fill].sort());
   });
 
-  it("a lock that ends meanwhile is left out; ending the loop ends the commands", async () => {
+  it("leaves out a lock that ends meanwhile; leaving the loop stops the commands", async () => {
     const a = await join();
     const leases = await Promise.all(Array.from({ length: 300 }, (_, i) => a.lock(`gone:${i}`).lock()));
     const seen = new Set<string>();
@@ -240,7 +240,7 @@ describe("how it is listed", () => {
     expect(scans(await own.admin.info("commandstats"))).toBe(scans(before));
   });
 
-  it("an aborted signal ends it with its reason, also while it waits", async () => {
+  it("ends with the reason of an aborted signal, also while it waits", async () => {
     const a = await join();
     await a.lock("x").lock();
     const reason = new Error("enough");
@@ -258,7 +258,7 @@ describe("how it is listed", () => {
     await own.admin.ping();
   });
 
-  it("says when Redis does not answer, or the client is closed", async () => {
+  it("reports a Redis that does not answer, and a closed client", async () => {
     const a = (await parties.join({ url: own.url, client: { replyTimeout: 100 } })).locks;
     await own.admin.call("CLIENT", "PAUSE", "400", "ALL");
     await expect(all(a.list())).rejects.toThrow(LockUnavailableError);
@@ -268,7 +268,7 @@ describe("how it is listed", () => {
     await expect(all(listing)).rejects.toThrow(ClientClosedError);
   });
 
-  it("refuses bad options at the call, and a client of several masters altogether", async () => {
+  it("refuses bad options at the call, and a client of several masters", async () => {
     const a = await join();
     const bad: [object, RegExp][] = [
       [{ match: 5 }, /match must be/],

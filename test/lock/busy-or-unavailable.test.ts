@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PASS_TIME } from "../../src/defaults.ts";
 import { failure } from "../contract/observe.ts";
-import { messagesRead } from "../support/messages-read.ts";
+import { listenersOf } from "../support/listeners.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { forget, isKnown, type Lockable, otherOf, parked, QUEUING, TRIERS, trierOf } from "./only-then.ts";
@@ -49,7 +49,7 @@ describe.each(TRIERS)("%s", (kind) => {
     await held.unlock();
   });
 
-  it("beside a caller that waits says busy while another process has it", async () => {
+  it("beside a waiting caller says busy while another process has it", async () => {
     const { held, over } = await waiting();
     expect(await near().tryLock()).toBeNull();
     expect(await near().tryLock({ wait: 20 })).toBeNull();
@@ -57,7 +57,7 @@ describe.each(TRIERS)("%s", (kind) => {
     await (await over)?.unlock();
   });
 
-  it("beside a caller that waits for a lock whose holder is gone says busy only when that caller has it", async () => {
+  it("beside a waiting caller whose holder has crashed says busy only once that caller has it", async () => {
     const { held, over } = await waiting();
     await forget(stage, kind);
     const lease = await near().tryLock();
@@ -67,7 +67,7 @@ describe.each(TRIERS)("%s", (kind) => {
     await (await over)?.unlock();
   });
 
-  it("does not say busy of a lock whose lease of this process is over", async () => {
+  it("does not say busy because of an expired lease of this process", async () => {
     if (kind === "election") return;
     const lease = await near().lock({ lease: 100 });
     const since = performance.now();
@@ -82,8 +82,8 @@ describe.each(QUEUING)("%s", (kind) => {
   const near = (): Lockable => trierOf(stage.near.locks, kind, stage.lock.name);
   const far = (): Lockable => otherOf(stage.far.locks, kind, stage.lock.name);
 
-  it("throws while Redis hangs, also when it was handed on to a caller here that has not got it yet", async () => {
-    const messages = messagesRead(stage.near);
+  it("throws while Redis hangs, also if the lock was handed to a caller here that has not received it yet", async () => {
+    const { heard: messages } = listenersOf(stage.near.redis);
     await stage.warm(stage.near);
     const held = await far().lock();
     // Longer than the time for which it is handed on, so that it is claimed first.
@@ -99,7 +99,7 @@ describe.each(QUEUING)("%s", (kind) => {
   });
 
   it.skipIf(kind === "readLock")(
-    "throws while Redis hangs, also when it is being handed to another process",
+    "throws while Redis hangs, also if the lock is being handed to another process",
     async () => {
       await stage.warm(stage.near);
       const held = await near().lock();
@@ -123,7 +123,7 @@ describe.each(QUEUING)("%s", (kind) => {
   );
 });
 
-it("of a read lock and of its write lock says busy at once, where callers of this process wait for both", async () => {
+it("tryLock() of a read lock and of its write lock says busy at once if callers of this process wait for both", async () => {
   const { read, write } = stage.near.locks.readWriteLock(stage.lock.name);
   const held = await stage.far.locks.readWriteLock(stage.lock.name).write.lock();
   const reading = read.lock();
@@ -137,7 +137,7 @@ it("of a read lock and of its write lock says busy at once, where callers of thi
   await (await writing).unlock();
 });
 
-it("once() says that another one runs when Redis says so, and throws while Redis hangs", async () => {
+it("once() says that another call runs if Redis says so, and throws while Redis hangs", async () => {
   const options = { every: 60_000 };
   const begun = await stage.far.locks.runOnce(stage.lock.name, options, async () => {
     const beside = await stage.near.locks.runOnce(stage.lock.name, options, () => "ran");

@@ -41,7 +41,7 @@ async function told(count: number): Promise<Error[]> {
 }
 
 describe("a lease that was collected", { timeout: 30_000 }, () => {
-  it("is told once, with its name and token, and the lock stays held and renewed", async () => {
+  it("is reported once, with its name and token, and the lock stays held and renewed", async () => {
     const name = freshName();
     let token = 0;
     await (async () => {
@@ -55,7 +55,7 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect([errors.length, await a.locks.lock(name).isLocked()]).toEqual([1, true]);
   });
 
-  it("is told of each member of a multi-lock", async () => {
+  it("is reported for each member of a multi-lock", async () => {
     const names = [freshName(), freshName()];
     await (async () => {
       await a.locks.multiLock(names).lock();
@@ -64,14 +64,14 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect((await told(2)).map((error) => error.message).join()).toContain("garbage collected");
   });
 
-  it("is told of a body that waits for something that never comes", async () => {
+  it("is reported for a body that waits without end", async () => {
     const name = freshName();
     void a.locks.lock(name).withLock(() => new Promise(() => {}));
     await renewed(name);
     expect((await told(1))[0]).toMatchObject({ code: "LOCK_LEFT_BEHIND", lockName: name });
   });
 
-  it("is told of a lease that entered the lock of a body again, and was dropped when the body was over", async () => {
+  it("is reported for a re-entrant lease in a body that was dropped when the body was over", async () => {
     const lock = a.locks.lock(freshName());
     await lock.withLock(async () => {
       await lock.lock();
@@ -84,7 +84,7 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect([errors.length, await lock.isLocked()]).toEqual([1, true]);
   });
 
-  it("is told once of a lease that was renewed in a body, and dropped when the body was over", async () => {
+  it("is reported once for a lease that was renewed in a body, and dropped when the body was over", async () => {
     const name = freshName();
     await a.locks.lock(freshName()).withLock(async () => {
       await a.locks.lock(name).lock();
@@ -96,7 +96,7 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect(errors.length).toBe(1);
   });
 
-  it("nothing is told of leases that are in use, were unlocked, or end by themselves", async () => {
+  it("is not reported if it is in use, was unlocked, or ends by itself", async () => {
     const [kept, unlocked, explicit, scoped] = [freshName(), freshName(), freshName(), freshName()];
     const lease = await a.locks.lock(kept).lock();
     await (async () => {
@@ -124,7 +124,7 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     await a.locks.lock(explicit).forceUnlock();
   });
 
-  it("nothing is told of a lease that was unlocked before its first renewal, while its scope still has the lock", async () => {
+  it("is not reported if it was unlocked before its first renewal, while its scope still has the lock", async () => {
     const name = freshName();
     await a.locks.scope(async () => {
       let second: Lease | undefined;
@@ -141,7 +141,7 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
   });
 });
 
-it("a long scope does not keep leases that were lost and never unlocked", async () => {
+it("a long scope does not retain leases that were lost and never unlocked", async () => {
   const gone: WeakRef<Lease>[] = [];
   await a.locks.scope(async () => {
     await (async () => {

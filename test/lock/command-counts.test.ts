@@ -2,9 +2,13 @@ import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { socketOf } from "../support/carrier.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
+
+// A subscription may take long on a busy machine; after 100 ms a client would try the lock once more.
+vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object), SUBSCRIBED_SOON: 20_000 }));
 
 // Commands are counted by the server, so these tests have one of their own. Every lock client here
 // stands for a process: it has its own two connections, its own queue entries and its own id.
@@ -50,17 +54,17 @@ const first = <T>(list: readonly T[]): T => {
 /** A try, SUBSCRIBE, the probe of the new subscription, the place in the queue. */
 const FIRST_WAIT = 4;
 
-describe("commands sent", () => {
-  it("uncontended: one to acquire, one to release", async () => {
+describe("the number of commands", () => {
+  it("is one to acquire and one to release without contention", async () => {
     const { locks, redis } = first(await warm(1));
     const count = await countCommands(redis);
     for (let i = 0; i < 20; i++) await (await locks.lock(freshName()).lock()).unlock();
     expect(await count.waiting()).toBe(40);
   });
 
-  it("of eight callers that go on together: one write for the replies of one read", async () => {
+  it("is one write for the replies of one read when eight callers resume together", async () => {
     const { locks, redis } = first(await warm(1));
-    const { stream } = redis as unknown as { stream: Required<Socket> };
+    const stream = socketOf(redis) as Required<Socket>;
     let reads = 0;
     const read = (): void => void reads++;
     stream.on("data", read);
@@ -81,58 +85,50 @@ describe("commands sent", () => {
     expect(writes).toBeLessThanOrEqual(reads + 3);
   });
 
-  it.each([2, 8, 32])("%i waiting clients, watchdog leases: two for each acquisition", async (clients) => {
-    const all = await warm(clients);
-    const count = await countCommands(first(all).redis);
-    const name = freshName();
-    const start = performance.now();
-    const rounds = 10;
-    await Promise.all(
-      all.map(async ({ locks }) => {
-        for (let i = 0; i < rounds; i++) await (await locks.lock(name).lock()).unlock();
-      }),
-    );
-    // Only a wait that is longer than a re-check period may cost a third one.
-    const rechecks = clients * Math.floor((performance.now() - start) / 1_125);
-    expect(await count.waiting()).toBeLessThanOrEqual(2 * clients * rounds + rechecks);
-  });
+  it.each([2, 8, 32])(
+    "for %i waiting clients with watchdog leases is two for each acquisition",
+    async (clients) => {
+      const all = await warm(clients);
+      const count = await countCommands(first(all).redis);
+      const name = freshName();
+      const start = performance.now();
+      const rounds = 10;
+      await Promise.all(
+        all.map(async ({ locks }) => {
+          for (let i = 0; i < rounds; i++) await (await locks.lock(name).lock()).unlock();
+        }),
+      );
+      // Only a wait that is longer than a re-check period may cost a third one.
+      const rechecks = clients * Math.floor((performance.now() - start) / 1_125);
+      expect(await count.waiting()).toBeLessThanOrEqual(2 * clients * rounds + rechecks);
+    },
+  );
 
-  it(`a client's first wait: ${FIRST_WAIT} at the most`, async () => {
+  it(`of a client's first wait is at most ${FIRST_WAIT}`, async () => {
     const [blocker] = await warm(1);
     const lock = blocker?.locks.lock(freshName());
     if (!blocker || !lock) throw new Error("no client");
-    // A subscription that takes long, on a busy machine, costs a further try: one of a few rounds has none.
-    const counts: number[] = [];
-    for (let round = 0; round < 10 && Math.min(...counts) > FIRST_WAIT; round++) {
-      const held = await lock.lock();
-      const { locks } = await parties.join({ url });
-      const count = await countCommands(blocker.redis);
-      const waiting = locks.lock(lock.name).lock();
-      await until(async () => (await blocker.redis.zcard(`holdfast:{${lock.name}}:queue`)) === 1);
-      await held.unlock();
-      const lease = await waiting;
-      counts.push((await count.waiting()) - 1); // the release
-      await lease.unlock();
-    }
-    expect(Math.min(...counts)).toBeLessThanOrEqual(FIRST_WAIT);
+    const held = await lock.lock();
+    const { locks } = await parties.join({ url });
+    const count = await countCommands(blocker.redis);
+    const waiting = locks.lock(lock.name).lock();
+    await until(async () => (await blocker.redis.zcard(`holdfast:{${lock.name}}:queue`)) === 1);
+    await held.unlock();
+    const lease = await waiting;
+    expect((await count.waiting()) - 1).toBeLessThanOrEqual(FIRST_WAIT); // without the release
+    await lease.unlock();
   });
 
-  it("a hundred callers of a fair lock who come at once, before anything is subscribed: two each", async () => {
-    // A subscription that takes more than 100 ms, on a busy machine, costs each of them a try: one
-    // of a few rounds has none.
-    const counts: number[] = [];
-    for (let round = 0; round < 10 && Math.min(...counts) > 2.2 * 100; round++) {
-      const { locks, redis } = await parties.join({ url });
-      const count = await countCommands(redis);
-      const lock = locks.fairLock(freshName());
-      await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
-      counts.push(await count.scripts());
-    }
+  it("for a hundred callers of a fair lock who come at once, before any subscription, is two each", async () => {
+    const { locks, redis } = await parties.join({ url });
+    const count = await countCommands(redis);
+    const lock = locks.fairLock(freshName());
+    await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
     // And the first one's try, the self-test of the new subscription, scripts that the server did not know.
-    expect(Math.min(...counts)).toBeLessThanOrEqual(2.2 * 100);
+    expect(await count.scripts()).toBeLessThanOrEqual(2.2 * 100);
   });
 
-  it("an explicit lease that outlives the grant window: one more, for the claim", async () => {
+  it("of an explicit lease that outlives the grant window is one more, for the claim", async () => {
     const all = await warm(8);
     const { locks, redis } = await parties.join({ url });
     const name = freshName();
@@ -148,22 +144,25 @@ describe("commands sent", () => {
     expect(await count.waiting()).toBe(8 + 1 + 16);
   });
 
-  it("parked: no more than the re-checks", async () => {
+  it("of a parked caller is that of its re-checks", async () => {
     const all = await warm(4);
     const { locks, redis } = await parties.join({ url });
     const name = freshName();
     const held = await locks.lock(name).lock({ wait: 0 });
+    await first(all).locks.lock(name).tryLock(100); // The server knows the script that leaves from now on.
+    const asked = performance.now();
     const waiting = all.map((party) => party.locks.lock(name).tryLock(4_000, 30_000));
     await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 4);
     const count = await countCommands(redis);
     expect(await Promise.all(waiting)).toEqual([null, null, null, null]);
-    // 4 s of waiting, re-checks 1.125 s apart at the least, and the leave.
-    expect(await count.waiting()).toBeLessThanOrEqual(4 * (3 + 1));
+    // Re-checks 1.125 s apart at the least, and the leave. It is 4 s of waiting, and more on a busy machine.
+    const most = Math.floor((performance.now() - asked) / 1_125);
+    expect(await count.waiting()).toBeLessThanOrEqual(4 * (most + 1));
     expect(await count.waiting()).toBeGreaterThanOrEqual(4 * 2);
     await held.unlock();
   });
 
-  it("a thousand waiters of one process: one command for four acquisitions", async () => {
+  it("for a thousand waiters of one process is one for four acquisitions", async () => {
     const { locks, redis } = first(await warm(1));
     const lock = locks.lock(freshName());
     const held = await lock.lock();
@@ -174,7 +173,7 @@ describe("commands sent", () => {
     expect(await count.waiting()).toBeLessThanOrEqual(250);
   });
 
-  it("borrowing and re-entering: none", async () => {
+  it("of borrowing and re-entering is zero", async () => {
     const { locks, redis } = first(await warm(1));
     const lock = locks.lock(freshName());
     await lock.withLock(async () => {
@@ -186,7 +185,7 @@ describe("commands sent", () => {
     });
   });
 
-  it("renewing a thousand leases: a dozen commands a period", async () => {
+  it("to renew a thousand leases is a dozen a period", async () => {
     const { locks, redis } = await parties.join({ url, client: { leaseTime: 6_000 } });
     const leases: Lease[] = [];
     // Taken over a stretch of time, as in life: renewals must be brought together.

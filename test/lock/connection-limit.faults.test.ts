@@ -17,7 +17,7 @@ async function closeDoor(): Promise<void> {
 const openDoor = () => stage.far.redis.config("SET", "maxclients", "1000");
 
 describe("the connection limit is reached", () => {
-  it("for a subscriber: its callers try as long as they wait, and have their turn when there is room", async ({
+  it("for a subscriber: its callers try while they wait, and get their turn when a connection is free", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;
@@ -35,7 +35,7 @@ describe("the connection limit is reached", () => {
     await lock.gone();
   });
 
-  it("for a subscriber: a lock that is given back meanwhile is taken", async ({ annotate }) => {
+  it("for a subscriber: a lock that is released meanwhile is acquired", async ({ annotate }) => {
     const { near, far, lock } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const waits = new Promise((resolve) => near.locks.once("wait", resolve));
@@ -52,7 +52,7 @@ describe("the connection limit is reached", () => {
     await lock.gone();
   }, 30_000);
 
-  it("for a subscriber of a lock without queue: it is tried, less and less often", async ({ annotate }) => {
+  it("for a subscriber of a lock without queue: it is tried at growing intervals", async ({ annotate }) => {
     const { far, lock, proxy } = stage;
     const shut = await stage.join({ url: proxy.url, client: { replyTimeout: 1_000 } });
     const held = await redissonLock(far.locks, lock.name).lock();
@@ -70,7 +70,7 @@ describe("the connection limit is reached", () => {
     await lease.unlock();
   });
 
-  it("for commands: calls fail typed within their time, leases live on, all goes on when there is room", async ({
+  it("for commands: calls fail with a typed error in time, leases survive, and work resumes when a connection is free", async ({
     annotate,
   }) => {
     const { near, far, lock, proxy } = stage;

@@ -44,7 +44,7 @@ describe("a connection is cut", () => {
   });
 
   it.each(["all", "subscribers", "commands"] as const)(
-    "while the caller is parked (%s): it keeps its place, and hears the grant when it is back",
+    "while the caller is parked (%s): it keeps its place, and receives the grant after the reconnect",
     async (which) => {
       const { lock, proxy } = stage;
       const { held, waiting } = await parked();
@@ -63,7 +63,7 @@ describe("a connection is cut", () => {
     },
   );
 
-  it("while the grant is under way: it is found by the look after the reconnect", async ({ annotate }) => {
+  it("while the grant is under way: the re-check after the reconnect finds it", async ({ annotate }) => {
     const { lock, proxy } = stage;
     const { held, waiting } = await parked();
     proxy.freeze("subscribers"); // the server counts a receiver
@@ -77,7 +77,7 @@ describe("a connection is cut", () => {
     await lock.gone();
   });
 
-  it("while the grant is under way, and stays away for longer than the window: the next one has the lock", async ({
+  it("while the grant is under way, and stays away for longer than the window: the next caller has the lock", async ({
     annotate,
   }) => {
     const { near, lock, proxy } = stage;

@@ -26,7 +26,9 @@ async function crowdThatDied(name: string): Promise<void> {
   await until(async () => Number((await stage.far.redis.pubsub("NUMSUB", channel))[1] ?? 0) === 0);
 }
 
-it("costs one look at its channel, and the waiter behind it is told at once", async ({ annotate }) => {
+it("a crashed waiter costs one check of its channel, and the waiter after it is granted the lock at once", async ({
+  annotate,
+}) => {
   const { near, far, lock } = stage;
   const held = await far.locks.fairLock(lock.name).lock();
   await crowdThatDied(lock.name);
@@ -42,7 +44,7 @@ it("costs one look at its channel, and the waiter behind it is told at once", as
   await lock.gone();
 }, 60_000);
 
-it("leaves nothing when nobody waits behind it", async () => {
+it("a crashed waiter leaves nothing if no caller waits after it", async () => {
   const { far, lock } = stage;
   const held = await far.locks.fairLock(lock.name).lock();
   await crowdThatDied(lock.name);
@@ -52,7 +54,7 @@ it("leaves nothing when nobody waits behind it", async () => {
   await lock.gone();
 }, 60_000);
 
-it("between two live waiters delays neither, and takes no turn", async () => {
+it("a crashed waiter between two live ones delays neither, and takes no turn", async () => {
   const { near, far, lock } = stage;
   const third = await stage.join();
   const held = await far.locks.fairLock(lock.name).lock();

@@ -16,9 +16,9 @@ const LONGEST = Math.max(1.5 * LEASE, WINDOW);
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 const stage = new Stage({ near: { redis, client: { leaseTime: LEASE, grantWindow: WINDOW } } });
 
-describe("an extension that nobody has waited for, and an unlock for another caller of the process", () => {
+describe("an extension that is not awaited, and an unlock for another caller of the process", () => {
   it.for(["lock", "redissonLock", "spinLock"] as const)(
-    "the process is killed then: the others wait for its lease, and not for the extension: %s",
+    "if the process is then killed, others wait for its lease, and not for the extension: %s",
     async (kind, { annotate }) => {
       const { far, lock } = stage;
       await loadScripts(far.redis, spinLua);
@@ -36,7 +36,7 @@ describe("an extension that nobody has waited for, and an unlock for another cal
     },
   );
 
-  it("the answer of the extension is lost: the same", async () => {
+  it("if the answer of the extension is lost, so too", async () => {
     const { near, lock, proxy } = stage;
     const first = await near.locks.lock(lock.name).lock();
     const second = near.locks.lock(lock.name).lock();
@@ -50,7 +50,7 @@ describe("an extension that nobody has waited for, and an unlock for another cal
     await lock.gone();
   });
 
-  it("callers with equal leases are still passed the lock in memory", async () => {
+  it("callers with equal leases still hand the lock off in memory", async () => {
     const { near, lock, proxy } = stage;
     const first = await near.locks.lock(lock.name).lock();
     const second = near.locks.lock(lock.name).lock();

@@ -16,7 +16,7 @@ const parties = new Parties();
 staysQuiet();
 afterAll(parties.close);
 
-it("are served in the order in which they came, the one who tried first too", async () => {
+it("callers are served in the order of arrival, including the first one, which tried", async () => {
   const [holder, cold] = [await parties.join(), await parties.join()];
   const name = freshName();
   const held = await holder.locks.fairLock(name).lock();
@@ -30,7 +30,7 @@ it("are served in the order in which they came, the one who tried first too", as
   expect(order).toEqual([...order.keys()]);
 });
 
-it("are served in that order, too, when some of them try while SUBSCRIBE is slow", async () => {
+it("callers are served in that order even if some of them try while SUBSCRIBE is slow", async () => {
   const { hostname: host, port } = new URL(testUrl());
   const proxy = await TcpProxy.start({ host, port: Number(port) });
   onTestFinished(() => proxy.stop());
@@ -54,7 +54,7 @@ it("are served in that order, too, when some of them try while SUBSCRIBE is slow
   expect(order).toEqual(["first", "second", "third"]);
 });
 
-it("one whose try has won keeps the lock, though its answer comes after the subscription", async () => {
+it("a caller keeps a lock that its try has won, though the answer comes after the subscription", async () => {
   const { hostname: host, port } = new URL(testUrl());
   const proxy = await TcpProxy.start({ host, port: Number(port) });
   onTestFinished(() => proxy.stop());
@@ -107,7 +107,7 @@ describe("while the subscriber's connection hangs", () => {
     hole.close();
   });
 
-  it("a lock that is free is taken", async () => {
+  it("a free lock is acquired", async () => {
     const lock = locks.fairLock(freshName());
     const first = await lock.lock();
     const second = lock.lock();
@@ -115,7 +115,7 @@ describe("while the subscriber's connection hangs", () => {
     await (await second).unlock();
   });
 
-  it("all have their turns in the order in which they came, also when it is given up", async () => {
+  it("all get their turns in the order of arrival, also when the connection is given up", async () => {
     const { locks: others } = await parties.join();
     // A client of its own: nobody has given up before.
     const patient = createLockClient(redis, { replyTimeout: 1_000 });
@@ -135,7 +135,7 @@ describe("while the subscriber's connection hangs", () => {
     expect(order).toEqual([...order.keys()]);
   }, 60_000);
 
-  it("a caller that waits for a held lock is told that it is held, or waits on; Redis did answer", async () => {
+  it("a caller that waits for a held lock reports the lock as held, or waits on, because Redis did answer", async () => {
     const { locks: others } = await parties.join();
     const name = freshName();
     const held = await others.fairLock(name).lock();

@@ -12,7 +12,7 @@ const parties = new Parties();
 staysQuiet();
 afterAll(parties.close);
 
-it("a caller that is granted while its look is under way has the next one look before it can give the lock back", async () => {
+it("if a caller is granted the lock during its re-check, the next one re-checks before the first can release", async () => {
   const [holder, client] = [await parties.join(), await parties.join()];
   const name = freshName();
   const held = await holder.locks.lock(name).lock();

@@ -49,7 +49,7 @@ it.each([
   ["behind a Proxy", behindProxy],
   ["that delegates", delegating],
   ["written by hand", byHand],
-])("a signal %s aborts all that wait with it", async (_, make) => {
+])("a signal %s aborts all callers that wait with it", async (_, make) => {
   const [{ locks }, other] = [await parties.join(), await parties.join()];
   const name = freshName();
   const held = await other.locks.lock(name).lock();

@@ -32,7 +32,7 @@ const tokenOf = async (): Promise<number> =>
   Number((await stage.far.redis.get(stage.lock.keys.lock))?.split(" ")[1]);
 
 describe("a forged grant", () => {
-  it("gives nobody the lock that somebody else holds", async () => {
+  it("gives no caller a lock that another one holds", async () => {
     const { lock } = stage;
     const { forger, held, waiting, channels } = await contended();
     for (const channel of channels) {
@@ -50,7 +50,7 @@ describe("a forged grant", () => {
     await lease.unlock();
   });
 
-  it("of a hold whose id was read in Redis counts only with numbers that a script would write", async () => {
+  it("of a hold whose id was read from Redis counts only with numbers that a script would write", async () => {
     const { lock } = stage;
     const { forger, held, waiting, channel } = await contended();
     const [hold = ""] = await lock.waiters();
@@ -72,7 +72,7 @@ describe("a forged grant", () => {
     await (await waiting).unlock();
   });
 
-  it("for nobody makes no client send a command", async () => {
+  it("for no waiter makes no client send a command", async () => {
     const { near, lock, proxy } = stage;
     const { forger, held, waiting, channel } = await contended();
     await lock.lookedAt(); // the next look is 1.1 s away
@@ -111,7 +111,7 @@ describe("a forged revocation", () => {
 
 describe("a forged probe", () => {
   it.each(["probe Infinity", "probe 1e300", "probe x"])(
-    "proves nothing: a half-open subscriber is found all the same: %s",
+    "proves nothing: a half-open subscriber is found anyway: %s",
     async (message) => {
       const { near, far, lock, proxy } = stage;
       await stage.warm(near);
@@ -128,7 +128,9 @@ describe("a forged probe", () => {
 });
 
 describe("a forged wake-up of redissonLock", () => {
-  it("costs a try in 50 ms at most; behind a flood of them the lock is had at once", async ({ annotate }) => {
+  it("costs at most one try in 50 ms; after a flood of them the lock is acquired at once", async ({
+    annotate,
+  }) => {
     const { near, far, lock, proxy } = stage;
     const forger = await Forger.start(far.redis);
     const held = await redissonLock(far.locks, lock.name).lock();
@@ -150,7 +152,7 @@ describe("a forged wake-up of redissonLock", () => {
     await flood;
   });
 
-  it("that comes alone, as an honest one does that a try has overtaken, delays no release behind it", async () => {
+  it("that comes alone, as an honest one does after a try overtook it, does not delay a later release", async () => {
     const { near, far, lock } = stage;
     const channel = channelOf(lock.name);
     const waits: number[] = [];

@@ -27,7 +27,7 @@ async function heldAndWaitedFor(
 }
 
 describe("a full server", () => {
-  it("hands a lock over when it is unlocked, and refuses a new caller, without leaving anything in Redis", async () => {
+  it("hands over a lock at its unlock, and refuses a new caller, without leaving anything in Redis", async () => {
     const { near, far, lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     await full();
@@ -44,7 +44,7 @@ describe("a full server", () => {
     expect(await near.locks.lock(lock.name).isLocked()).toBe(false);
   });
 
-  it("keeps a place that was given when its command is sent again", async () => {
+  it("keeps a place in the queue when its command is sent again", async () => {
     const { far, lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     const before = await lock.waiters();
@@ -60,7 +60,7 @@ describe("a full server", () => {
     await (await waiting).unlock();
   });
 
-  it("renews and extends what is held", async () => {
+  it("renews and extends holds", async () => {
     const { lock } = stage;
     const { locks } = await stage.join({ client: { leaseTime: 900 } });
     const lease = await locks.lock(lock.name).lock();
@@ -72,7 +72,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("takes the claim of a lock that it has handed over", async () => {
+  it("accepts the claim of a lock that it has handed over", async () => {
     const { lock } = stage;
     const { held, waiting } = await heldAndWaitedFor({ lease: 20_000 });
     await full();
@@ -84,7 +84,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("keeps the places of those who look again", async () => {
+  it("keeps the places of callers that re-check", async () => {
     const { lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     const before = await lock.waiters();
@@ -97,7 +97,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("takes a yield: the lock goes round", async () => {
+  it("accepts a yield: the lock goes round", async () => {
     const { lock, proxy } = stage;
     const { held, others, own } = await stage.contended();
     await full();
@@ -124,7 +124,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("takes back places and locks: leave and force-release", async () => {
+  it("removes places and locks: leave and force-release", async () => {
     const { near, lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     const third = await stage.join();
@@ -141,7 +141,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("refuses a new caller of a free lock and of a busy one, and leaves nothing of its try; the caller gets it when there is room", async () => {
+  it("refuses a new caller of a free or busy lock, keeps nothing of its try, and grants the lock once there is room", async () => {
     const { near, far, lock } = stage;
     await stage.warm(near);
     const held = await far.locks.lock(lock.name).lock();

@@ -1,6 +1,6 @@
-import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { turnsUntilHeard } from "../support/heard.ts";
+import { listenersOf } from "../support/listeners.ts";
 import { lockOf } from "../support/permit.ts";
 import { Stage, timed } from "../support/stage.ts";
 import { named } from "../support/tcp-proxy.ts";
@@ -13,7 +13,7 @@ import { until } from "../support/until.ts";
 const LEASE = 3_000;
 const stage = new Stage({ near: { client: { leaseTime: LEASE } } });
 
-describe("a holder that hears nothing", () => {
+describe("a holder that receives nothing", () => {
   const silences: [string, { begin(): void; end(): void }][] = [
     ["a server that stands still", { begin: () => stage.server.suspend(), end: () => stage.server.resume() }],
     [
@@ -72,7 +72,9 @@ describe("a holder that hears nothing", () => {
 });
 
 describe("a call on a half-open connection", () => {
-  it("fails typed in the time of a first command; what it left comes to nothing", async ({ annotate }) => {
+  it("fails with a typed error in the time of a first command, and its command has no effect", async ({
+    annotate,
+  }) => {
     const { near, lock, proxy } = stage;
     await (await near.locks.lock(lock.name).lock()).unlock(); // the server's clock is known
     proxy.freeze("commands");
@@ -112,7 +114,7 @@ describe("a call on a half-open connection", () => {
 });
 
 describe("a half-open subscriber", () => {
-  it("has its turns all the same, and costs others no window", async ({ annotate }) => {
+  it("gets its turns anyway, and costs others no window", async ({ annotate }) => {
     const { near, far, lock, proxy } = stage;
     await stage.warm(near);
     // For good: a connection that takes its place is as slow, and no message comes within the window.
@@ -141,7 +143,7 @@ describe("a half-open subscriber", () => {
     await Promise.all([...games, rest.then((lease) => lease.unlock())]);
   }, 60_000);
 
-  it("is heard again after it was replaced: grants come by message", async ({ annotate }) => {
+  it("is replaced and then receives its grants by message", async ({ annotate }) => {
     const { near, far, lock, proxy } = stage;
     await stage.warm(near);
     proxy.freeze("subscribers"); // this one only
@@ -151,7 +153,7 @@ describe("a half-open subscriber", () => {
   }, 30_000);
 
   it.for(["lock", "fairLock"] as const)(
-    "whose SUBSCRIBE is never answered has its turns, too, also behind many others: %s",
+    "whose SUBSCRIBE is never answered gets its turns, too, also after many others: %s",
     { timeout: 40_000 },
     async (kind, { annotate }) => {
       const { far, lock, proxy } = stage;
@@ -177,7 +179,7 @@ describe("a half-open subscriber", () => {
     },
   );
 
-  it("whose SUBSCRIBE is never answered looks as often as the first one, wherever it stands", async ({
+  it("whose SUBSCRIBE is never answered re-checks as often as the first one, at any place in the queue", async ({
     annotate,
   }) => {
     const { far, lock, proxy } = stage;
@@ -197,7 +199,9 @@ describe("a half-open subscriber", () => {
     await Promise.all(first);
   });
 
-  it("whose SUBSCRIBE is answered late hears its grant, and counts as a receiver", async ({ annotate }) => {
+  it("whose SUBSCRIBE is answered late receives its grant, and counts as a receiver", async ({
+    annotate,
+  }) => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
@@ -214,7 +218,7 @@ describe("a half-open subscriber", () => {
     await lease.unlock();
   });
 
-  it("that takes no SUBSCRIBE any more is replaced", async ({ annotate }) => {
+  it("that stops accepting SUBSCRIBE is replaced", async ({ annotate }) => {
     const { far, lock, proxy } = stage;
     const cold = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
     const held = await far.locks.lock(lock.name).lock();
@@ -233,7 +237,7 @@ describe("a half-open subscriber", () => {
     await lease.unlock();
   });
 
-  it("finds what it was granted, however short its lease", async () => {
+  it("finds its grant, however short its lease", async () => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
@@ -250,7 +254,7 @@ describe("a half-open subscriber", () => {
   });
 
   it.each(["lock", "redissonLock"] as const)(
-    "has it tried for a caller that comes while SUBSCRIBE is unanswered, and would not wait: %s",
+    "makes a caller that comes while SUBSCRIBE is unanswered, and would not wait, try: %s",
     async (kind) => {
       const { near, far, lock, proxy } = stage;
       const held = await lockOf(far.locks, kind, lock.name).lock();
@@ -266,21 +270,14 @@ describe("a half-open subscriber", () => {
     },
   );
 
-  it("that ended while nobody waited is opened again by a waiter that queues unheard", async () => {
+  it("that ended while no caller waited is reopened by a waiter that queued without a subscription", async () => {
     const { far, lock, proxy } = stage;
-    const made: Redis[] = [];
-    class Watched extends Redis {
-      override duplicate(override?: object): Redis {
-        const duplicate = super.duplicate(override);
-        made.push(duplicate);
-        return duplicate;
-      }
-    }
-    const cut = await stage.join({ connect: () => new Watched(proxy.url), client: { replyTimeout: 400 } });
+    const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    const { made } = listenersOf(cut.redis);
     const held = await far.locks.lock(lock.name).lock();
     proxy.refuse(true);
     expect(await cut.locks.lock(lock.name).tryLock(1_000)).toBeNull(); // it had a place
-    await until(() => made.length > 0 && made.every(({ status }) => status === "end"));
+    await until(() => made.length > 0 && made.every(({ isEnded }) => isEnded));
     proxy.refuse(false);
     const waiting = cut.locks.lock(lock.name).lock();
     await lock.queued(1);

@@ -11,12 +11,12 @@ const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, BLOCKED } = codes;
 const scripts = new BareScripts();
 const some = expect.anything();
 
-it("the times that the scripts know are those of the client", () => {
+it("the scripts use the same times as the client", () => {
   expect(PATIENCE_MIN).toBe(codes.ENTRY_TTL / 1_000);
 });
 
 describe("tickets", () => {
-  it("a caller that comes after the server's clock went back stands behind those that wait; a yield does not give the lock back to itself", async () => {
+  it("a caller that comes after the server's clock went back queues after the others; a yield does not return the lock to itself", async () => {
     await scripts.acquire(hold("a"));
     // queued before the step
     await scripts.redis.zadd(QUEUE, (await scripts.micros()) + 60_000_000, entry(hold("b")));
@@ -67,7 +67,7 @@ describe("the clock of tokens", () => {
   });
 
   it.each(["9007199254740991", "10000000000000000", "inf"])(
-    "%s: a release gives no token that does not exist, and loses nobody",
+    "%s: a release gives no invalid token, and loses no waiter",
     async (text) => {
       await scripts.acquire(hold("a"));
       await scripts.acquire(hold("b"), entry(hold("b")));
@@ -85,7 +85,7 @@ describe("the clock of tokens", () => {
     },
   );
 
-  it("of another type: a release loses nobody either", async () => {
+  it("of another type: a release loses no waiter either", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.redis.del(CLOCK);
@@ -98,7 +98,7 @@ describe("the clock of tokens", () => {
 });
 
 describe("entries", () => {
-  it("that cannot be read are skipped, one by one and in a crowd", async () => {
+  it("that cannot be read are skipped, singly and in a crowd", async () => {
     for (const count of [1, 300]) {
       await scripts.acquire(hold("a", count));
       const strange = ["", "nobody", "1 3000 0 short", "7 3000 0 x", `1 0 0 ${hold("b")}`, "1 3000 0 "];
@@ -111,7 +111,7 @@ describe("entries", () => {
     }
   });
 
-  it("of a client that nobody hears are skipped when receivers count, and granted when they prove nothing", async () => {
+  it("of a client that receives nothing are skipped if receivers count, and granted if the count proves nothing", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x"), entry(hold("x"), 1));
     await scripts.acquire(hold("y"), entry(hold("y"), 0));
@@ -120,8 +120,8 @@ describe("entries", () => {
   });
 });
 
-describe("what a re-check says of its client", () => {
-  it("counts more than its entries: they were queued unheard, and are heard now", async () => {
+describe("what a re-check states about its client", () => {
+  it("counts more than its entries: they were queued without a subscription, and now have one", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x", 1), entry(hold("x", 1), 0));
     await scripts.acquire(hold("x", 2), entry(hold("x", 2), 0));
@@ -131,7 +131,7 @@ describe("what a re-check says of its client", () => {
     expect(await scripts.holder()).toBe(hold("b")); // receivers count now, and there is none
   });
 
-  it("is taken back by the next entry that is queued unheard, and the places of the client stay", async () => {
+  it("is revoked by the next entry queued without a subscription, and the places of the client stay", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x", 1), entry(hold("x", 1), 1));
     await scripts.recheck(hold("x", 1), "1", 9_000);
@@ -142,7 +142,7 @@ describe("what a re-check says of its client", () => {
     expect(await scripts.holder()).toBe(hold("x", 1));
   });
 
-  it("is what its last re-check says; a client that hears nothing says that it proves nothing", async () => {
+  it("is what its last re-check stated; a client without a subscription states that its count proves nothing", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x"), entry(hold("x")));
     for (const word of ["1", "0", "1"] as const) {
@@ -151,7 +151,7 @@ describe("what a re-check says of its client", () => {
     }
   });
 
-  it("keeps all of its places when their own time is over, and only so long", async () => {
+  it("keeps all of its places after their own time, and only until it expires itself", async () => {
     await scripts.acquire(hold("a"));
     const old = (await scripts.micros()) - codes.ENTRY_TTL - 1;
     await scripts.redis.zadd(
@@ -173,7 +173,7 @@ describe("what a re-check says of its client", () => {
     expect(await scripts.redis.exists(LOCK, QUEUE)).toBe(0);
   });
 
-  it("is forgotten when its time is over: the next look of anybody removes it", async () => {
+  it("is forgotten when it expires: the next re-check of any client removes it", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x"), entry(hold("x")));
     await scripts.acquire(hold("b"), entry(hold("b")));
@@ -186,7 +186,7 @@ describe("what a re-check says of its client", () => {
       expect(await scripts.redis.pttl(key)).toBeGreaterThanOrEqual(PATIENCE_MIN);
   });
 
-  it("of another type is no reason to lose anybody in a release", async () => {
+  it("of another type makes a release lose no waiter", async () => {
     await scripts.acquire(hold("a"));
     await scripts.redis.rpush(CLIENTS, "an element");
     await scripts.acquire(hold("b"), entry(hold("b")));
@@ -196,7 +196,7 @@ describe("what a re-check says of its client", () => {
 });
 
 describe("a crowd of dead entries", () => {
-  it("of many clients and of one is taken away, whatever kept some of them", async () => {
+  it("of many clients and of one is removed, even if some of them were kept alive", async () => {
     await scripts.acquire(hold("a"));
     const now = await scripts.micros();
     const dead = Array.from({ length: 3_000 }, (_, i) => [
@@ -210,7 +210,7 @@ describe("a crowd of dead entries", () => {
     expect([await scripts.holder(), await scripts.redis.exists(QUEUE)]).toEqual([hold("b"), 0]);
   });
 
-  it("ends before a live one that stands in it", async () => {
+  it("ends before a live one among them", async () => {
     await scripts.acquire(hold("a"));
     const now = await scripts.micros();
     for (let i = 0; i < 200; i++) await scripts.redis.zadd(QUEUE, now - 1_000 + i, entry(hold(`gone${i}`)));
@@ -220,8 +220,8 @@ describe("a crowd of dead entries", () => {
   });
 });
 
-describe("a lock that may be taken only behind another one", () => {
-  it("is not, unless that one is owned by the hold that is named", async () => {
+describe("a lock that depends on another one", () => {
+  it("is not acquired unless the named hold owns that one", async () => {
     expect(await scripts.behind(hold("a"), hold("b"))).toEqual([BLOCKED, some]);
     expect(await scripts.redis.keys("*")).toEqual([]);
     await scripts.redis.set("holdfast:{y}", `10 1800000000000000 1800000000000000 ${hold("b")}`);
@@ -233,7 +233,7 @@ describe("a lock that may be taken only behind another one", () => {
   });
 });
 
-it("a release says what became of its hold: its own end, nobody's, or another's", async () => {
+it("a release states what became of its hold: ended now, gone, or another's", async () => {
   const [, , token = 0] = (await scripts.acquire(hold("a"))) as number[];
   await scripts.acquire(hold("b"), entry(hold("b")));
   expect(await scripts.run("release", hold("a"), token)).toBe(RELEASED);
@@ -243,8 +243,8 @@ it("a release says what became of its hold: its own end, nobody's, or another's"
   expect(await scripts.run("release", hold("a"), token)).toEqual([GONE, await scripts.redis.get(CLOCK)]);
 });
 
-describe("nothing is left forever", () => {
-  it("the word of a client that queues unheard keeps the TTL of its key", async () => {
+describe("nothing stays without limit", () => {
+  it("the statement of a client that queues without a subscription keeps the TTL of its key", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x", 1), entry(hold("x", 1), 1));
     await scripts.recheck(hold("x", 1), "1", 9_000, entry(hold("x", 1), 1));
@@ -253,7 +253,7 @@ describe("nothing is left forever", () => {
     expect(await scripts.redis.pttl(CLIENTS)).toBeGreaterThan(9_000);
   });
 
-  it("an entry that was popped and gets no token stands with a TTL", async () => {
+  it("an entry that was popped and gets no token keeps a TTL", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.redis.set(CLOCK, `${Number.MAX_SAFE_INTEGER}`);
@@ -262,7 +262,7 @@ describe("nothing is left forever", () => {
     expect(await scripts.redis.pttl(QUEUE)).toBeGreaterThan(0);
   });
 
-  it("leave takes an entry out although the lock's key is of another type", async () => {
+  it("leave removes an entry although the lock's key is of another type", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
     await scripts.redis.del(LOCK);
@@ -275,7 +275,7 @@ describe("nothing is left forever", () => {
 describe("an entry that no client has written is skipped", () => {
   it.each([
     ["a TTL that is no integer for Redis", `1 99999999999999999999 0 ${hold("b", 9)}`],
-    ["passes beyond all tokens", `1 3000 99999999999999999999999 ${hold("b", 9)}`],
+    ["local hand-offs beyond all tokens", `1 3000 99999999999999999999999 ${hold("b", 9)}`],
     ["no hold of a client", "1 3000 0 foo"],
     ["no hold at all", "1 3000 0 "],
   ])("%s", async (_, foreign) => {

@@ -12,7 +12,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 describe("the random part of a hold's id", () => {
-  it("is shown to nobody: not by inspect(), errors, events or warnings", async () => {
+  it("appears nowhere: not in inspect(), errors, events or warnings", async () => {
     const { near, far, lock } = stage;
     const told: unknown[] = [];
     for (const event of ["wait", "acquire", "release", "lost", "error"] as const)
@@ -47,7 +47,7 @@ describe("the random part of a hold's id", () => {
     expect(text).not.toMatch(/:[0-9a-z]{21}\b/);
   });
 
-  it("is another one in every hold, also where the numbers are the same", async () => {
+  it("differs in every hold, also if the numbers are the same", async () => {
     const { near, far, lock } = stage;
     const bits = new Set<string>();
     for (const { locks } of [near, far])
@@ -61,7 +61,7 @@ describe("the random part of a hold's id", () => {
     expect(bits.size).toBe(100);
   });
 
-  it("is remembered of the latest holds in the room that these take, and no more", async () => {
+  it("is remembered for the latest holds only, within a fixed size", async () => {
     const { locks } = await stage.join();
     const used = (): number => {
       collect();

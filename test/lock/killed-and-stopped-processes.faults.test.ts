@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Actor } from "../support/actor.ts";
+import { onNodeRedis } from "../support/carrier.ts";
 import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
@@ -32,7 +34,7 @@ const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
 };
 
 describe("a waiter at the head of the queue", () => {
-  it("killed with SIGKILL costs nobody a window", async () => {
+  it("killed with SIGKILL costs no caller a window", async () => {
     const name = freshName();
     const held = await here.locks.lock(name).lock();
     const actor = await Actor.start({ url: testUrl() });
@@ -49,7 +51,7 @@ describe("a waiter at the head of the queue", () => {
     await lease.unlock();
   });
 
-  it("stopped with SIGSTOP costs a window and a re-check, and does not enter while another holds", async () => {
+  it("stopped with SIGSTOP costs a window and a re-check, and does not enter while another caller holds the lock", async () => {
     const name = freshName();
     const held = await here.locks.lock(name).lock();
     const actor = await Actor.start({ url: testUrl() });
@@ -92,7 +94,7 @@ describe("a holder", () => {
     await lease.unlock();
   });
 
-  it("stopped past its lease knows it in its first statement, and its signal aborts", async () => {
+  it("stopped past its lease knows of its loss in its first statement, and its signal aborts", async () => {
     const name = freshName();
     const actor = await Actor.start({ url: testUrl() });
     const granted = await actor.call("acquire", "lock", name, 0, 700);
@@ -130,7 +132,7 @@ describe("a holder", () => {
     await actor.end();
   }, 30_000);
 
-  it("stopped for several leases, the watchdog's: it goes on as one that has lost, and harms nobody", async () => {
+  it("stopped for several leases, with watchdog: it resumes as a former holder, and harms no one", async () => {
     const name = freshName();
     const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
     const granted = await actor.call("acquire", "lock", name, 0);
@@ -156,7 +158,7 @@ describe("a holder", () => {
     await actor.end();
   }, 30_000);
 
-  it("that blocks its event loop for longer than its lease has lost it in the next statement", async () => {
+  it("that blocks its event loop for longer than its lease knows of the loss in the next statement", async () => {
     const name = freshName();
     const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
     const granted = await actor.call("acquire", "lock", name, 0);
@@ -176,7 +178,10 @@ describe("a holder", () => {
   }, 30_000);
 });
 
-describe("a process that blocks its event loop for longer than a first command may take", () => {
+describe("a process that blocks its event loop for longer than the time of a first command", () => {
+  // Theirs alone: a free lock's first command has 500 ms, in which the scripts of other tests may come first.
+  const own = new OwnServer();
+  const join = () => own.parties.join({ url: own.url });
   const block = (ms: number): void => {
     const end = performance.now() + ms;
     while (performance.now() < end);
@@ -184,8 +189,9 @@ describe("a process that blocks its event loop for longer than a first command m
 
   it("reads the answers that came meanwhile before it gives up", async () => {
     const name = freshName();
-    const [one, other] = [here.locks.lock(name), (await parties.join()).locks.lock(name)];
-    const several = here.locks.multiLock([freshName(), freshName()]);
+    const { locks } = await join();
+    const [one, other] = [locks.lock(name), (await join()).locks.lock(name)];
+    const several = locks.multiLock([freshName(), freshName()]);
     for (const lock of [one, several]) await (await lock.lock()).unlock(); // the server knows the scripts
     const [first, all] = [one.tryLock(), several.tryLock()];
     block(1_000);
@@ -197,9 +203,10 @@ describe("a process that blocks its event loop for longer than a first command m
     await Promise.all([lease?.unlock(), leases?.unlock()]);
   });
 
-  it("has its answer too where replies came together and its command had to wait for the block", async () => {
-    const both = [here.locks.lock(freshName()), here.locks.lock(freshName())];
-    const later = here.locks.lock(freshName());
+  it("gets its answer too if replies came together and its command had to wait for the block", async () => {
+    const { locks } = await join();
+    const both = [locks.lock(freshName()), locks.lock(freshName())];
+    const later = locks.lock(freshName());
     const leases = await Promise.all(both.map((lock) => lock.lock()));
     const asked = later.tryLock();
     block(700);
@@ -207,9 +214,9 @@ describe("a process that blocks its event loop for longer than a first command m
     await Promise.all(leases.map((lease) => lease.unlock()));
   });
 
-  it("has its answer too where another caller's command took its own along behind the block", async () => {
-    const proxy = await TcpProxy.start(addressOf(testUrl()));
-    const far = await parties.join({ url: proxy.url });
+  it("gets its answer too if another caller's command carried its own after the block", async () => {
+    const proxy = await TcpProxy.start(addressOf(own.url));
+    const far = await own.parties.join({ url: proxy.url });
     proxy.delay(5);
     const call = async (blocks: boolean): Promise<boolean> => {
       const lease = await far.locks.lock(freshName()).lock();
@@ -225,26 +232,30 @@ describe("a process that blocks its event loop for longer than a first command m
     await proxy.stop();
   });
 
-  it("has sent the release before, right behind which it blocks: another process has the lock meanwhile", async () => {
-    const name = freshName();
-    const lease = await here.locks.lock(name).lock();
-    const actor = await Actor.start({ url: testUrl() });
-    const next = actor.call("acquire", "lock", name, 60_000, 60_000);
-    await queued(name, 1);
-    const released = lease.unlock();
-    block(2_000);
-    const { remaining } = await here.locks.lock(name).inspect();
-    // Its own lease has run for a while. A grant that came only now would still be the window of 3 s.
-    expect(remaining).toBeGreaterThan(10_000);
-    expect(remaining).toBeLessThan(59_000);
-    await released;
-    expect((await next)?.token).toBeGreaterThan(lease.token);
-    await actor.end();
-  });
+  // node-redis writes in the next turn of the event loop, which does not come.
+  it.skipIf(onNodeRedis)(
+    "has sent the release just before it blocks: another process has the lock meanwhile",
+    async () => {
+      const name = freshName();
+      const lease = await here.locks.lock(name).lock();
+      const actor = await Actor.start({ url: testUrl() });
+      const next = actor.call("acquire", "lock", name, 60_000, 60_000);
+      await queued(name, 1);
+      const released = lease.unlock();
+      block(2_000);
+      const { remaining } = await here.locks.lock(name).inspect();
+      // Its own lease has run for a while. A grant that came only now would still be the window of 3 s.
+      expect(remaining).toBeGreaterThan(10_000);
+      expect(remaining).toBeLessThan(59_000);
+      await released;
+      expect((await next)?.token).toBeGreaterThan(lease.token);
+      await actor.end();
+    },
+  );
 });
 
-describe("a waiter that stood still for longer than its place lasts", () => {
-  it("queues again when it goes on; a grant that it reads late is nobody's", async () => {
+describe("a waiter that was suspended for longer than its place lasts", () => {
+  it("queues again when it resumes; a grant that it reads late has no effect", async () => {
     const name = freshName();
     const held = await here.locks.lock(name).lock();
     const actor = await Actor.start({ url: testUrl() });

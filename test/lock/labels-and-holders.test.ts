@@ -29,7 +29,7 @@ const LABELS = [
 
 describe("a label", () => {
   it.each(LABELS)(
-    "%j: of a client and of a call, shown of holder and waiters, as the lock goes on",
+    "%j: of a client and of a call, is shown with holder and waiters, as the lock moves on",
     async (label) => {
       const [near, far] = [await parties.join({ client: { label } }), await parties.join()];
       expect(near.locks.id).toMatch(/^[\w.%-]+\/[\w.-]+:\d+:[0-9a-f]{16}$/);
@@ -63,7 +63,7 @@ describe("a label", () => {
     },
   );
 
-  it("of a call stands before that of its client, and only as long as its own hold", async () => {
+  it("of a call precedes that of its client, and lasts only as long as its own hold", async () => {
     const { locks } = await parties.join({ client: { label: "billing@2.3" } });
     const lock = locks.lock(freshName());
     await lock.withLock(
@@ -75,7 +75,7 @@ describe("a label", () => {
     await lock.withLock(async () => expect((await lock.inspect()).holder?.label).toBe("billing@2.3"));
   });
 
-  it("of readers, a writer, permits, a multi-lock, and a try", async () => {
+  it("is shown for readers, a writer, permits, a multi-lock, and a try", async () => {
     const { locks } = await parties.join();
     const label = "rw job";
     const { read, write } = locks.readWriteLock(freshName());
@@ -120,7 +120,7 @@ describe("a label", () => {
     });
   });
 
-  it("is refused when it is empty, longer than 64 bytes, or no text", async () => {
+  it("is refused if it is empty, longer than 64 bytes, or not a string", async () => {
     const { locks } = await parties.join();
     const lock = locks.lock(freshName());
     for (const label of ["", "x".repeat(65), "é".repeat(33), "\ud800"]) {
@@ -130,7 +130,7 @@ describe("a label", () => {
     await expect(lock.tryLock({ label: 5 as unknown as string })).rejects.toThrow(TypeError);
   });
 
-  it("that nobody of us wrote is shown as none", async () => {
+  it("that is malformed in Redis is shown as none", async () => {
     const { locks, redis } = await parties.join();
     const name = freshName();
     const hold = `holdfast:client:${locks.id}:0000000zabcdefghijklm`;
@@ -148,7 +148,7 @@ describe("a label", () => {
 });
 
 describe("forceUnlock with a token", () => {
-  it("ends the holder that was seen, and not the next one", async () => {
+  it("ends the holder that was inspected, and not the next one", async () => {
     const { locks } = await parties.join();
     for (const lock of [
       locks.lock(freshName()),
@@ -186,7 +186,7 @@ describe("forceUnlock with a token", () => {
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
-  it("of kinds without tokens is a TypeError; a fenced Redisson lock has them", async () => {
+  it("is a TypeError for kinds without tokens; a fenced Redisson lock has them", async () => {
     const { locks } = await parties.join();
     for (const lock of [
       spinLock(locks, freshName()),
@@ -203,8 +203,8 @@ describe("forceUnlock with a token", () => {
   });
 });
 
-describe("a caller that has waited in vain", () => {
-  it("is told which one holds the lock, by its label, host and pid", async () => {
+describe("a caller that has timed out", () => {
+  it("receives the holder, by its label, host and pid", async () => {
     const [near, far] = [await parties.join(), await parties.join({ client: { label: "billing" } })];
     for (const kind of ["lock", "fairLock", "spinLock"] as const) {
       const lock = lockOf(near.locks, kind, freshName());
@@ -237,7 +237,7 @@ describe("a caller that has waited in vain", () => {
     for (const lease of [permit, reader, member]) await lease[Symbol.asyncDispose]();
   });
 
-  it("for its own process needs no question, and many callers share one look", async () => {
+  it("needs no request for its own process, and shares one with many callers", async () => {
     const { locks } = await parties.join({ client: { label: "me" } });
     const lock = locks.lock(freshName());
     await lock.withLock({ label: "job" }, () =>
@@ -258,7 +258,7 @@ describe("a caller that has waited in vain", () => {
     await held.unlock();
   });
 
-  it("is told in time by a Redis that is silent, without the holder", async () => {
+  it("is answered in time if Redis is silent, without the holder", async () => {
     const { hostname, port } = new URL(testUrl());
     const proxy = await TcpProxy.start({ host: hostname, port: Number(port) });
     onTestFinished(() => proxy.stop());

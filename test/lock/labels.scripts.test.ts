@@ -14,7 +14,7 @@ const labelled = (client: string, number = 1): string => `${hold(client, number)
 const queued = (): Promise<string[]> => scripts.redis.zrange(QUEUE, 0, "-1");
 
 describe("a hold with a label", () => {
-  it("is taken, found again, renewed and released, as any other", async () => {
+  it("is acquired, found again, renewed and released, as any other", async () => {
     const mine = labelled("a");
     expect(await scripts.acquire(mine)).toEqual([OWNER, some, some, 0]);
     expect(await scripts.holder()).toBe(mine);
@@ -28,7 +28,7 @@ describe("a hold with a label", () => {
     expect(await scripts.redis.exists(LOCK)).toBe(0);
   });
 
-  it("waits, is kept by its looks, and is granted by a message that names it without its label", async () => {
+  it("waits, is kept by its re-checks, and is granted by a message that names it without its label", async () => {
     await scripts.acquire(hold("a"));
     const waits = labelled("b");
     expect(await scripts.acquire(waits, entry(waits))).toEqual([HELD, some, some, 0, 0]);
@@ -41,7 +41,7 @@ describe("a hold with a label", () => {
     expect(await scripts.recheck(waits, "1")).toEqual([MINE, some, some, some, 0, 0]);
   });
 
-  it("that queues unheard takes back what its client's looks have said", async () => {
+  it("that queues without a subscription revokes what its client's re-checks stated", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(labelled("b"), entry(labelled("b")));
     await scripts.recheck(labelled("b"), "1");
@@ -58,7 +58,7 @@ describe("a hold with a label", () => {
     expect(await scripts.holder()).toBe(labelled("a", 2));
   });
 
-  it("that is dead is skipped, and so is one whose words nobody can read", async () => {
+  it("that is dead is skipped, and so is one with an unreadable label", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(labelled("dead"), entry(labelled("dead")));
     await scripts.redis.zadd(QUEUE, 1, "1 3000 0  no hold at all", 2, `1 3000 0 ${hold("x")}\nlabel`);
@@ -67,7 +67,7 @@ describe("a hold with a label", () => {
     expect([await scripts.holder(), await queued()]).toEqual([labelled("c"), []]);
   });
 
-  it("is left by its id alone, in the lock and in the queue; another one that begins with it is not", async () => {
+  it("is left by its id alone, in the lock and in the queue; another one with the same beginning is not", async () => {
     await scripts.acquire(labelled("a"));
     await scripts.acquire(labelled("b"), entry(labelled("b")));
     expect(await scripts.run("leave", hold("b"), entry(labelled("b")))).toBe(GONE);
@@ -77,12 +77,12 @@ describe("a hold with a label", () => {
     expect(await scripts.redis.exists(LOCK)).toBe(0);
   });
 
-  it("is owned by the members of a multi-lock behind it", async () => {
+  it("is recognized by later members of a multi-lock", async () => {
     await scripts.redis.set("holdfast:{y}", `10 ${"1".repeat(16)} ${"1".repeat(16)} ${labelled("a", 2)}`);
     expect(await scripts.behind(labelled("a"), labelled("a", 2))).toEqual([OWNER, some, some, 0]);
   });
 
-  it("is told and forced by its id, and only where its token is the one that is meant", async () => {
+  it("is found and force-released by its id, and only with the token that is given", async () => {
     await scripts.acquire(labelled("a"), "", 0, 1);
     await scripts.acquire(labelled("b"), entry(labelled("b")));
     expect((await scripts.messages()).at(-1)).toBe(`recall ${hold("a")} - ${LOCK}`);

@@ -61,7 +61,7 @@ async function copyOfQueueing(): Promise<{ first: Lease; waiting: Promise<Lease>
 }
 
 describe("a late copy changes nothing", () => {
-  it("of the acquire that queued: its caller has had the lock and is gone; it is stale", async () => {
+  it("of the acquire that queued: its caller has held the lock and is gone, so it is stale", async () => {
     const { lock } = stage;
     const { first, waiting, kept } = await copyOfQueueing();
     await first.unlock();
@@ -173,7 +173,7 @@ describe("a late copy changes nothing", () => {
     await lock.gone();
   });
 
-  it("of a yield: the old hold ended, the new one had its turn; nothing is queued again", async () => {
+  it("of a yield: the old hold ended, the new one had its turn, and nothing is queued again", async () => {
     const { lock } = stage;
     for (const ends of ["free", "held"]) {
       const { held: first, others, own } = await stage.contended();
@@ -206,7 +206,7 @@ describe("a late copy changes nothing", () => {
     await lock.gone();
   });
 
-  it("of a renewal: it neither shortens a longer lease nor revives one that has ended", async () => {
+  it("of a renewal: it neither shortens a longer lease nor revives an ended one", async () => {
     const { near, far, lock } = stage;
     const lease = await near.locks.lock(lock.name).lock({ lease: 5_000 });
     const keeping = keep(runs("renew"));
@@ -228,7 +228,7 @@ describe("a late copy changes nothing", () => {
     await other.unlock();
   });
 
-  it("of a claim: the one who was granted then has unlocked, and somebody else holds it", async () => {
+  it("of a claim: its caller has unlocked, and another caller holds the lock", async () => {
     const { near, far, lock } = stage;
     const first = await held();
     const waiting = near.locks.lock(lock.name).lock({ lease: 60_000 });
@@ -244,9 +244,9 @@ describe("a late copy changes nothing", () => {
   });
 });
 
-describe("a late copy that does something", () => {
+describe("a late copy that has an effect", () => {
   // The one command that names no hold: it ends the hold of the day, and a copy ends that of the next day.
-  it("of a force-release takes the lock from its holder of that moment; the holder is told, and nobody is let in beside another", async () => {
+  it("of a force-release takes the lock from its holder of that moment; the holder is notified, and no caller enters beside another", async () => {
     const { near, lock } = stage;
     const first = await held();
     const keeping = keep(runs("forceRelease"));
@@ -259,7 +259,7 @@ describe("a late copy that does something", () => {
     await expect(second.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("of a first acquire before its time is over owns a hold that nobody has: others wait for its lease", async ({
+  it("of a first acquire before its deadline owns a hold without a caller: others wait for its lease", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;

@@ -88,7 +88,7 @@ describe.each(Object.entries(UNFENCED))("a lease of %s", (_, make) => {
     await lease.unlock();
   });
 
-  it("is refused as a fence, by the name of what is missing", async () => {
+  it("is refused as a fence, with an error that names what is missing", async () => {
     const { locks, redis } = await parties.join();
     const lease = await make(locks, freshName()).lock();
     const set = fencedSet(redis, freshName(), "a", { fence: lease as unknown as Lease });
@@ -96,6 +96,26 @@ describe.each(Object.entries(UNFENCED))("a lease of %s", (_, make) => {
       /^TypeError: .*fence .*has no fencing token: .*spinLock.*redissonLock/,
     );
     await lease.unlock();
+  });
+});
+
+describe("a method of another library", () => {
+  it("throws an error with the call that does this here", async () => {
+    const { locks } = await parties.join();
+    const lock = locks.lock(freshName());
+    const calls: [object, string, string][] = [
+      [locks, "withLock", "locks.lock(name).withLock(body)"],
+      [locks, "acquire", "locks.lock(a).lock()"],
+      [locks, "using", "locks.lock(a).withLock(body)"],
+      [lock, "acquire", "lock.lock()"],
+      [lock, "release", "lease.unlock()"],
+    ];
+    for (const [object, method, instead] of calls) {
+      const call = () => (object as Record<string, () => unknown>)[method]?.();
+      expect(call).toThrow(
+        expect.objectContaining({ name: "TypeError", message: expect.stringContaining(instead) }),
+      );
+    }
   });
 });
 
@@ -113,12 +133,12 @@ describe("a multi-lease", () => {
     });
   });
 
-  it("says where its token(name) is now, and is no fence by itself", async () => {
+  it("reports where its token(name) is now, and is not a fence itself", async () => {
     const { locks, redis } = await parties.join();
     const lease = await locks.multiLock([freshName()]).lock();
     const old = lease as unknown as { token(name: string): number };
     expect(() => old.token("a")).toThrow(
-      new TypeError("Cannot tell a token: lease.token(name) is lease.tokens.get(name) now"),
+      new TypeError("Cannot read a token: lease.token(name) is lease.tokens.get(name) now"),
     );
     const set = fencedSet(redis, freshName(), "a", { fence: lease as unknown as Lease });
     expect(`${await failure(set)}`).toMatch(/^TypeError: .*lease\.tokens\.get\(name\)/);
@@ -148,7 +168,7 @@ describe("a lease of permits", () => {
     expect(told.release.map(({ token }) => token)).toEqual([null]);
   });
 
-  it("says what its unlock() is called now, and keeps its permits", async () => {
+  it("reports the new name of its unlock(), and keeps its permits", async () => {
     const { locks } = await parties.join();
     const slots = locks.semaphore(freshName(), { permits: 1 });
     const lease = await slots.acquire();
@@ -179,7 +199,7 @@ describe("a lease of permits", () => {
     expect((await slots.inspect()).used).toBe(0);
   });
 
-  it("given back in its body is given back once", async () => {
+  it("that is released in its body is released once", async () => {
     const { locks } = await parties.join();
     const slots = locks.semaphore(freshName(), { permits: 1 });
     await slots.withPermits(async (lease) => {
@@ -190,7 +210,7 @@ describe("a lease of permits", () => {
     expect((await slots.inspect()).used).toBe(0);
   });
 
-  it("rejects release() with what unlock() of a lock does: its loss, once", async () => {
+  it("rejects release() as unlock() of a lock does: with its loss, once", async () => {
     const { locks } = await parties.join();
     const slots = locks.semaphore(freshName(), { permits: 1 });
     const lease = await slots.acquire();
@@ -199,7 +219,7 @@ describe("a lease of permits", () => {
     await lease.release();
   });
 
-  it("taken by the end of its scope: its first release() tells that", async () => {
+  it("that the end of its scope ended: its first release() reports that", async () => {
     const { locks } = await parties.join();
     const told = record(locks);
     const slots = locks.semaphore(freshName(), { permits: 1 });
@@ -213,7 +233,7 @@ describe("a lease of permits", () => {
   });
 });
 
-it("what every lease has is one type", async () => {
+it("all leases share one type", async () => {
   const { locks } = await parties.join();
   const slots = locks.semaphore(freshName(), { permits: 1 });
   const lock = locks.lock(freshName());
@@ -243,6 +263,6 @@ async function refused(locks: LockClient): Promise<void> {
   await locks.readWriteLock("x").withLock(() => {});
 }
 
-it("what a lease does not have is in no type", () => {
+it("no type has what its lease lacks", () => {
   expect(refused).toBeTypeOf("function");
 });

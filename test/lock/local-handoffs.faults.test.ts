@@ -78,7 +78,7 @@ describe("a process whose callers loop", () => {
   it.each([
     ["with nothing inside", { callers: 16, body: null }],
     ["for 150 ms each", { callers: 4, body: 150 }],
-  ] as const)("%s, and does not hear that the lock is wanted, does so too", async (_, options) => {
+  ] as const)("%s, and does not receive that the lock is wanted, does so too", async (_, options) => {
     let waited = Number.POSITIVE_INFINITY;
     await crowd({ ...options, ms: 3_000 }, async (crowd) => {
       crowd.proxy.freeze("subscribers");
@@ -87,7 +87,7 @@ describe("a process whose callers loop", () => {
     expect(waited).toBeLessThan(SOON);
   });
 
-  it("lets those have it that tell nobody that they wait", async () => {
+  it("serves callers that do not announce their wait", async () => {
     let waited = Number.POSITIVE_INFINITY;
     await crowd({ ms: 2_500, body: 1 }, async ({ lock }) => {
       const hold = `holdfast:client:elsewhere:1:abcdef:${"0".repeat(21)}`;
@@ -99,7 +99,7 @@ describe("a process whose callers loop", () => {
     expect(waited).toBeLessThan(SOON);
   });
 
-  it("lets the second one have it where the first one died before anybody heard of it", async () => {
+  it("serves the second caller after the first one died before it was announced", async () => {
     let waited = Number.POSITIVE_INFINITY;
     await crowd({ ms: 4_000, body: 150, callers: 4 }, async (crowd) => {
       const { lock, proxy } = crowd;
@@ -115,8 +115,8 @@ describe("a process whose callers loop", () => {
   });
 });
 
-describe("a lock whose key is lost while its process passes it on", () => {
-  it.each(["DEL", "FLUSHALL"] as const)("%s: begins no turn beside the next holder for long", async (how) => {
+describe("a lock whose key is lost during local hand-offs", () => {
+  it.each(["DEL", "FLUSHALL"] as const)("%s: starts no turn beside the next holder for long", async (how) => {
     let deleted = 0;
     let token = 0;
     let until_ = 0;
@@ -144,35 +144,32 @@ describe("tokens", () => {
     expect(tokens.findIndex((token, i) => i > 0 && token <= (tokens[i - 1] ?? 0))).toBe(-1);
   };
 
-  it("grow over thousands of passes, and never run ahead of the server's time", async () => {
+  it("grow over thousands of local hand-offs, and never run ahead of the server's time", async () => {
     const report = await crowd({ ms: 1_000, body: null, callers: 16 }, async () => {});
     expectGrowth(report);
     // The wall clock is read in ms; and what a hold reserved when it was taken may be ahead.
     expect(report.turns.filter(({ token, at }) => token > at + offset() + 3_000)).toEqual([]);
   });
 
-  it.each([2_000, 3_600_000])(
-    "grow where the last one is %i ms ahead of the server's time",
-    async (ahead) => {
-      await beside.here.redis.set("holdfast:clock", `${(Date.now() + ahead) * 1_000}`);
-      try {
-        const report = await crowd({ ms: 1_500, body: 0, callers: 16 }, async () => {});
-        expectGrowth(report);
-        const gaps = report.turns.map(({ at }, i) => at - (report.turns[i - 1]?.at ?? at));
-        expect(gaps.reduce((most, gap) => Math.max(most, gap), 0)).toBeLessThan(SOON * 1_000);
-      } finally {
-        await beside.here.redis.del("holdfast:clock");
-      }
-    },
-  );
+  it.each([2_000, 3_600_000])("grow if the last one is %i ms ahead of the server's time", async (ahead) => {
+    await beside.here.redis.set("holdfast:clock", `${(Date.now() + ahead) * 1_000}`);
+    try {
+      const report = await crowd({ ms: 1_500, body: 0, callers: 16 }, async () => {});
+      expectGrowth(report);
+      const gaps = report.turns.map(({ at }, i) => at - (report.turns[i - 1]?.at ?? at));
+      expect(gaps.reduce((most, gap) => Math.max(most, gap), 0)).toBeLessThan(SOON * 1_000);
+    } finally {
+      await beside.here.redis.del("holdfast:clock");
+    }
+  });
 });
 
-describe("what is left of a lease when it is passed on", () => {
+describe("the rest of a lease at a local hand-off", () => {
   it.each([
     ["an explicit one below the window", { lease: 2_000 }, 0.9 * 2_000],
     ["an explicit one above the window", { lease: 5_000 }, 0.9 * 5_000],
     ["the watchdog's", {}, STAY_WINDOW / 2],
-  ] as const)("%s: enough", async (_, options, least) => {
+  ] as const)("is long enough: %s", async (_, options, least) => {
     const { turns, errors } = await crowd({ ms: 2_000, body: 5, callers: 4, options }, async () => {});
     const short = turns.filter(({ left }) => left < least - HELD_UP / 2);
     expect(short).toEqual([]);

@@ -70,7 +70,7 @@ const pair =
   };
 
 describe("by default", () => {
-  it.each(["lock", "spinLock"] as const)("%s is passed on inside the process", async (kind) => {
+  it.each(["lock", "spinLock"] as const)("%s is handed off inside the process", async (kind) => {
     expect(await passes(a, pair(a, kind))).toBe(true);
   });
 
@@ -113,7 +113,7 @@ describe("localHandoffs of a lock", () => {
     },
   );
 
-  it("counts where the lock is a member of a multi-lock that waits", async () => {
+  it("counts if the lock is a member of a multi-lock that waits", async () => {
     for (let i = 0; i < 5; i++) {
       const name = freshName();
       const lease = await a.locks.lock(name).lock();
@@ -128,7 +128,7 @@ describe("localHandoffs of a lock", () => {
     }
   });
 
-  it("locks of one name with different numbers exclude each other, and are one lock to a scope", async () => {
+  it("of different numbers for one name exclude each other, and are one lock to a scope", async () => {
     const name = freshName();
     const [one, other] = [a.locks.lock(name, none), a.locks.lock(name, some)];
     await one.withLock(async () => {
@@ -139,7 +139,7 @@ describe("localHandoffs of a lock", () => {
     expect(a.locks.multiLock([one, other]).names).toEqual([name]);
   });
 
-  it("tokens grow, whatever the numbers of callers side by side and of other processes", async () => {
+  it("never break the order of tokens, whatever the numbers of callers side by side and of other processes", async () => {
     const name = freshName();
     // Ahead of the server's time, so that each token is the one behind the last that was reserved.
     await a.redis.set(new Keys("", false).of(name).clock, (Date.now() + 3_600_000) * 1_000);
@@ -159,13 +159,13 @@ describe("localHandoffs of a lock", () => {
     expect(new Set(tokens).size).toBe(200);
   });
 
-  it.each([-1, 1.5, 1_001, "8", null, true])("%s is refused", async (localHandoffs) => {
+  it.each([-1, 1.5, 1_001, "8", null, true])("are refused: %s", async (localHandoffs) => {
     const message = "Cannot create a lock: localHandoffs must be a whole number from 0 to 1000, received";
     for (const kind of ["lock", "redissonLock", "spinLock"] as const)
       expect(() => lockOf(a.locks, kind, "x", { localHandoffs: localHandoffs as number })).toThrow(message);
   });
 
-  it("unknown options are refused, and options of kinds that have none", () => {
+  it("are among the refused unknown options, and refused by kinds that have none", () => {
     const { locks } = a;
     const bad = { passes: 1 } as PassingOptions;
     for (const [call, known] of [
@@ -189,7 +189,7 @@ describe("localHandoffs of a lock", () => {
     );
   });
 
-  it("is no option of a lock of several masters", async () => {
+  it("are not an option of a lock of several masters", async () => {
     const quorum = createQuorumClient([a.redis, b.redis, a.redis.duplicate({ lazyConnect: true })]);
     const lock = quorum.lock as (name: string, options?: unknown) => Lock;
     expect(() => lock.call(quorum, "x", some)).toThrow(
@@ -200,7 +200,7 @@ describe("localHandoffs of a lock", () => {
     await quorum.close();
   });
 
-  it("every waiter gets its turn, and nothing stays", async () => {
+  it("give every waiter its turn, and leave nothing behind", async () => {
     const name = freshName();
     let turns = 0;
     const numbers = [0, 3, 0, 16, 1, 0];

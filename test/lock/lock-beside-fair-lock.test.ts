@@ -15,7 +15,7 @@ it.each([
   ["lock", "fairLock"],
   ["fairLock", "lock"],
 ] as const)(
-  "a caller of %s looks again for one of %s behind it, and that one goes on when it leaves",
+  "a caller of %s re-checks for one of %s after it, which goes on when the first leaves",
   async (near, far) => {
     const [holder, client] = [await parties.join(), await parties.join()];
     const name = freshName();

@@ -36,7 +36,7 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
     await redis.del(keys.lock);
   });
 
-  it("goes on trying while it may wait, and gets the lock when the foreign value is gone", async () => {
+  it("is retried during the wait, and acquired when the foreign value is gone", async () => {
     const { redis, locks } = await parties.join();
     const name = freshName();
     const { keys } = new Onlooker(redis, name);
@@ -53,7 +53,7 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
     expect(entered).toBe(3);
   });
 
-  it("rejects who waits in the queue when it comes there, at the end of the wait", async () => {
+  it("rejects a waiting caller once it is at the head of the queue and its wait is over", async () => {
     const [near, far] = [await parties.join(), await parties.join()];
     const name = freshName();
     const lock = new Onlooker(far.redis, name);
@@ -66,7 +66,7 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
   });
 });
 
-it("a label behind the hold is read over: the holder is shown, and the lock can be taken away", async () => {
+it("a label after the hold is ignored: the holder is shown, and the lock can be force-released", async () => {
   const { redis, locks } = await parties.join();
   const name = freshName();
   const { keys } = new Onlooker(redis, name);
@@ -83,7 +83,7 @@ it("a label behind the hold is read over: the holder is shown, and the lock can 
 });
 
 it.each(["", "hello", "1", "10 1", "host:1:abc:0001 1 1 c", "2", "100 1 1 1"])(
-  "what is no lock of any format is refused, and left as it is: '%s'",
+  "a value that is no lock of any format is refused and left as it is: '%s'",
   async (text) => {
     const { redis, locks } = await parties.join();
     const name = freshName();
@@ -98,7 +98,7 @@ it.each(["", "hello", "1", "10 1", "host:1:abc:0001 1 1 c", "2", "100 1 1 1"])(
 );
 
 it.each(["my app:", "é:", "{ü}:", "日本 語:", "a%20b:"])(
-  "behind the prefix '%s' ids are printable ASCII, and the lock is handed over by message",
+  "ids with the prefix '%s' are printable ASCII, and the lock is handed over by message",
   async (keyPrefix) => {
     const [near, far] = [
       await parties.join({ redis: { keyPrefix } }),

@@ -35,9 +35,9 @@ async function passedOn(reason: "gone" | "taken") {
   return null;
 }
 
-describe("a lock that is lost while callers of one process come and go", () => {
+describe("a lock that is lost during local hand-offs", () => {
   it.each(["gone", "taken"] as const)(
-    "%s: the caller that has it by then is told soon, and once; the next one acquires it anew",
+    "%s: its caller at that moment is notified soon, and once; the next one acquires it anew",
     async (reason) => {
       await stage.warm(stage.near);
       const { first, second, third, other, lost } = await until(() => passedOn(reason));

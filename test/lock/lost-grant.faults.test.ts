@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 describe("subscriber connections are cut", () => {
-  it("while 20 waiters are parked: every one gets its turn", async () => {
+  it("while 20 waiters are parked: each gets its turn", async () => {
     const held = await a.locks.lock(name).lock();
     const all = await Promise.all(Array.from({ length: 20 }, () => join()));
     const waiting = all.map(async ({ locks }) => (await locks.lock(name).lock()).unlock());
@@ -70,7 +70,7 @@ describe("subscriber connections are cut", () => {
     await proxy.stop();
   });
 
-  it("a grant that is read after a re-check had told it changes nothing", async () => {
+  it("and a grant that is read after a re-check found it changes nothing", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url, client: { leaseTime: 4_000 } });
     const held = await a.locks.lock(name).lock();
@@ -89,7 +89,7 @@ describe("subscriber connections are cut", () => {
     await proxy.stop();
   }, 30_000);
 
-  it("a deaf one, still counted as a receiver, is replaced", async () => {
+  it("and one that receives nothing, but counts as a receiver, is replaced", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     const lock = far.locks.lock(name);

@@ -47,7 +47,9 @@ async function turns(...all: Promise<{ token: number; unlock(): Promise<void> }>
 }
 
 describe("a key is deleted while the lock is held and waited for", () => {
-  it("the lock: a waiter has it at its re-check, the holder is told at its renewal", async ({ annotate }) => {
+  it("the lock: a waiter has it at its re-check, the holder is notified at its renewal", async ({
+    annotate,
+  }) => {
     const { far, lock } = stage;
     const { lease, waiting, last } = await heldAndWaitedFor();
     const { signal } = lease;
@@ -60,7 +62,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
     expect(knew).toBeLessThan(LEASE);
   });
 
-  it("the lock, under a holder without watchdog: unlock() tells, and takes nothing from the next one", async () => {
+  it("the lock of a holder without watchdog: unlock() reports it, and takes nothing from the next holder", async () => {
     const { near, far, lock } = stage;
     const lease = await near.locks.lock(lock.name).lock({ lease: 20_000 });
     const waiting = far.locks.lock(lock.name).lock();
@@ -78,7 +80,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
 
   it.each([
     ["the queue", ["queue"]],
-    ["the clients that look again", ["clients"]],
+    ["the clients that re-check", ["clients"]],
     ["both", ["queue", "clients"]],
   ] as const)("%s: the holder notices nothing, the waiters queue again or are found", async (_, parts) => {
     const { far, lock } = stage;
@@ -89,7 +91,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
     expect(waited).toBeLessThan(3 * 1_925);
   });
 
-  it("the clients that look again, and the holder holds on: they are back with the next re-checks", async () => {
+  it("the clients that re-check, while the holder stays: the next re-checks restore them", async () => {
     const { far, lock } = stage;
     const { lease, waiting, last } = await heldAndWaitedFor();
     const { clients } = lock.keys;
@@ -111,7 +113,9 @@ describe("a key is deleted while the lock is held and waited for", () => {
     await turns(waiting, last);
   });
 
-  it("all of them: the holder is told, the waiters have their turns, tokens grow", async ({ annotate }) => {
+  it("all of them: the holder is notified, the waiters get their turns, tokens grow", async ({
+    annotate,
+  }) => {
     const { far } = stage;
     const { lease, waiting, last } = await heldAndWaitedFor();
     await far.redis.flushall();
@@ -124,7 +128,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
 });
 
 describe("everything is evicted (allkeys-lru, full)", () => {
-  it("the holder is told, nobody holds it twice on one server's word, and the waiters have their turns", async ({
+  it("the holder is notified, two callers never hold it by one server's word, and the waiters get their turns", async ({
     annotate,
   }) => {
     const { far, lock } = stage;
@@ -142,9 +146,9 @@ describe("everything is evicted (allkeys-lru, full)", () => {
   });
 });
 
-describe("a key holds something else", () => {
+describe("a key of another type", () => {
   it.each(["queue", "clients", "clock"] as const)(
-    "%s: typed errors, nobody is let in, and all goes on when it is removed",
+    "%s: calls get typed errors, no caller enters, and work resumes when it is removed",
     async (part) => {
       const { near, far, lock } = stage;
       near.locks.on("error", () => {});

@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CLAIM_AFTER } from "../../src/defaults.ts";
 import { launchServer } from "../../tools/redis/index.ts";
+import { onNodeRedis } from "../support/carrier.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { turnsUntilHeard } from "../support/heard.ts";
 import { Stage, timed } from "../support/stage.ts";
@@ -13,13 +14,13 @@ import { until } from "../support/until.ts";
 
 const stage = new Stage();
 
-describe("a subscription that the server has dropped, and nobody told the client", () => {
+describe("a subscription that the server has dropped without the client's knowledge", () => {
   const drop = async (): Promise<void> => {
     stage.proxy.freeze("subscribers");
     await stage.far.redis.call("CLIENT", "KILL", "TYPE", "pubsub");
   };
 
-  it("is replaced: its client has its turn where others hand over to each other", async ({ annotate }) => {
+  it("is replaced: its client gets its turn while others hand over to each other", async ({ annotate }) => {
     const { near, far, lock } = stage;
     await stage.warm(near);
     await drop();
@@ -87,39 +88,42 @@ describe("a subscriber that stays on a server which becomes a replica", () => {
     };
   }
 
-  it("hears no grant that it was skipped for: one holder at a time; and then it is heard again", async ({
-    annotate,
-  }) => {
-    const { url, admin, takeOver } = await pair();
-    const [holder, behind, other] = [
-      await stage.join({ url }),
-      await stage.join({ url }),
-      await stage.join({ url }),
-    ];
-    const name = freshName();
-    const held = await holder.locks.lock(name).lock();
-    let inside = 0;
-    let most = 0;
-    const visit = ({ locks }: Party) =>
-      locks.lock(name).withLock(async (lease) => {
-        most = Math.max(most, ++inside);
-        await delay(3 * CLAIM_AFTER); // a grant that was none shows itself when it is claimed
-        lease.assertHeld();
-        inside--;
-      });
-    const first = visit(behind); // subscribed at what will be a replica
-    const queued = (count: number) =>
-      until(async () => (await admin.zcard(`holdfast:{${name}}:queue`)) === count);
-    await queued(1);
-    await takeOver(holder, behind, other);
-    const second = visit(other); // subscribed at the new primary
-    await queued(2);
-    expect(await admin.pubsub("NUMSUB", `holdfast:client:${behind.locks.id}`)).toContain(0);
-    await held.unlock();
-    await Promise.all([first, second]);
-    expect(most).toBe(1);
-    const waits = await turnsUntilHeard(other, behind, name);
-    await annotate(`${waits} ms`);
-    expect(waits.length).toBeLessThanOrEqual(4);
-  }, 60_000);
+  // A client of node-redis cannot be sent to another address.
+  it.skipIf(onNodeRedis)(
+    "receives no grant after it was skipped, so there is one holder at a time; then it is subscribed again",
+    async ({ annotate }) => {
+      const { url, admin, takeOver } = await pair();
+      const [holder, behind, other] = [
+        await stage.join({ url }),
+        await stage.join({ url }),
+        await stage.join({ url }),
+      ];
+      const name = freshName();
+      const held = await holder.locks.lock(name).lock();
+      let inside = 0;
+      let most = 0;
+      const visit = ({ locks }: Party) =>
+        locks.lock(name).withLock(async (lease) => {
+          most = Math.max(most, ++inside);
+          await delay(3 * CLAIM_AFTER); // a grant that was none shows itself when it is claimed
+          lease.assertHeld();
+          inside--;
+        });
+      const first = visit(behind); // subscribed at what will be a replica
+      const queued = (count: number) =>
+        until(async () => (await admin.zcard(`holdfast:{${name}}:queue`)) === count);
+      await queued(1);
+      await takeOver(holder, behind, other);
+      const second = visit(other); // subscribed at the new primary
+      await queued(2);
+      expect(await admin.pubsub("NUMSUB", `holdfast:client:${behind.locks.id}`)).toContain(0);
+      await held.unlock();
+      await Promise.all([first, second]);
+      expect(most).toBe(1);
+      const waits = await turnsUntilHeard(other, behind, name);
+      await annotate(`${waits} ms`);
+      expect(waits.length).toBeLessThanOrEqual(4);
+    },
+    60_000,
+  );
 });

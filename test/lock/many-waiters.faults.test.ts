@@ -47,7 +47,7 @@ describe("300 fair waiters of one client", () => {
     return waiting;
   };
 
-  it("subscribe once, look again once a period for all, and once after a reconnect", async () => {
+  it("subscribe once, re-check together once a period, and once after a reconnect", async () => {
     const held = await a.locks.lock(name).lock();
     const all = await countCommands(a.redis);
     const waiting = await start(60_000);
@@ -85,7 +85,7 @@ describe("300 fair waiters of one client", () => {
 });
 
 describe("a lost subscription", () => {
-  it("does not cost the place in the queue: a re-check without a channel keeps the entry, and receivers prove nothing", async () => {
+  it("does not cost the place in the queue: a re-check without a channel keeps the entry, and the receiver count proves nothing", async () => {
     const held = await a.locks.lock(name).lock();
     const waiting = b.locks.lock(name).lock();
     await until(async () => (await waiters()) === 1);
@@ -110,7 +110,7 @@ describe("a lost subscription", () => {
     await (await waiting).unlock();
   });
 
-  it("redissonLock: no channel stays subscribed when its waiters left early", async () => {
+  it("redissonLock: no channel stays subscribed after its waiters left early", async () => {
     const held = await Promise.all(
       Array.from({ length: 20 }, () => redissonLock(a.locks, freshName("r")).lock()),
     );
@@ -123,7 +123,7 @@ describe("a lost subscription", () => {
 });
 
 describe("fair places of one client", () => {
-  it("that lost their entries all look at once, one after the other", async () => {
+  it("that lost their entries all re-check at once, one after the other", async () => {
     const held = await a.locks.lock(name).lock();
     const waiting = Array.from({ length: 8 }, async () => (await b.locks.fairLock(name).lock()).unlock());
     await until(async () => (await waiters()) === 8, { what: "8 places" });
@@ -134,7 +134,7 @@ describe("fair places of one client", () => {
     await held.unlock().catch(() => {});
   });
 
-  it("do not say that somebody holds it when Redis cannot be reached", async () => {
+  it("do not report a holder if Redis cannot be reached", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     const held = await a.locks.lock(name).lock();
@@ -151,7 +151,7 @@ describe("fair places of one client", () => {
   });
 });
 
-describe("a listener that acts while it is told", () => {
+describe("a listener that acts during an event", () => {
   it("does not cost the other callers their wait", async () => {
     const party = await parties.join({ url: server.url, client: { replyTimeout: 600 } });
     await (await a.locks.lock(name).lock()).unlock();
@@ -177,7 +177,7 @@ describe("a listener that acts while it is told", () => {
 });
 
 describe("a slow way to Redis", () => {
-  it("does not cost a caller its answer when it comes while another one's try is on its way", async () => {
+  it("does not cost a caller its answer if it comes while another one's try is under way", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     await (await far.locks.lock(name).lock()).unlock(); // the scripts are known
@@ -195,7 +195,7 @@ describe("a slow way to Redis", () => {
 });
 
 describe("close()", () => {
-  it("waits for the answer to a release that is on its way", async () => {
+  it("waits for the answer to a release that is under way", async () => {
     const party = await parties.join({ url: server.url });
     const lease = await party.locks.lock(name).lock();
     await a.redis.script("FLUSH"); // the release takes two commands now
@@ -207,7 +207,7 @@ describe("close()", () => {
   });
 });
 
-describe("one of many", () => {
+describe("one lock among many", () => {
   it.each(["lock", "redissonLock"] as const)(
     "%s: a key of another type does not cost the others their renewal",
     async (kind) => {
@@ -227,7 +227,7 @@ describe("one of many", () => {
     },
   );
 
-  it("an acquire that was given up is not evaluated after the server has forgotten the script", async () => {
+  it("an abandoned acquire is not evaluated after the server has forgotten the script", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url, client: { replyTimeout: 300 } });
     await a.redis.script("FLUSH");

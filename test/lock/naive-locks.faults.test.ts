@@ -54,7 +54,7 @@ it("SET NX PX: the lock of a killed process ends with its lease", async () => {
   expect(await redis.exists(name)).toBe(0);
 });
 
-it("GET and DEL: a late release deletes the lock of the next holder, and two are inside", async () => {
+it("GET and DEL: a late release deletes the lock of the next holder, and two hold it at once", async () => {
   const { redis } = await parties.join();
   const name = freshName();
   onTestFinished(async () => void (await redis.unlink(name)));

@@ -180,7 +180,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
 
 describe(`random sequences (TEST_SEED=${seed})`, () => {
   it.each(["lock", "fairLock"] as const)(
-    "%s: one holder at a time, growing tokens, nobody forgotten",
+    "%s: one holder at a time, growing tokens, and every waiter is served",
     async (kind) => {
       const unhandled = trackUnhandled({ ignore: ["LOCK_SELF_WAIT"] });
       const lanes = Array.from({ length: LANES }, (_, lane) =>

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { staysQuiet } from "../support/quiet.ts";
 import { until } from "../support/until.ts";
 
@@ -32,8 +33,8 @@ afterAll(async () => {
 describe("a command that is refused", () => {
   it.each([
     ["another type", (key: string) => a.redis.rpush(key, "an element")],
-    ["a string of somebody else", (key: string) => a.redis.set(key, "hello")],
-  ])("%s under the lock's name is a typed error, and stays as it is", async (_, write) => {
+    ["a foreign string", (key: string) => a.redis.set(key, "hello")],
+  ])("%s under the lock's name causes a typed error, and stays as it is", async (_, write) => {
     const key = `holdfast:{${name}}`;
     await write(key);
     const before = await a.redis.dump(key);
@@ -47,9 +48,9 @@ describe("a command that is refused", () => {
   });
 
   it("MULTI on the shared connection is explained", async () => {
-    await a.redis.multi({ pipeline: false });
+    await linkOf(a.redis).command(["MULTI"]);
     await expect(a.locks.lock(name).tryLock()).rejects.toThrow(/inside MULTI.*connection: "own"/s);
-    await a.redis.discard();
+    await linkOf(a.redis).command(["DISCARD"]);
   });
 
   it("SUBSCRIBE refused by an ACL is a typed error", async () => {
@@ -61,7 +62,7 @@ describe("a command that is refused", () => {
     await held.unlock();
   });
 
-  it("a subscriber that AUTH refuses: its caller queues unheard at once, and not when its SUBSCRIBE is given up", async () => {
+  it("a subscriber that AUTH refuses: its caller queues without it at once, and not only after SUBSCRIBE times out", async () => {
     await a.redis.acl("SETUSER", "moved", "on", ">old", "~*", "&*", "+@all");
     const moved = await parties.join({ url: server.url, redis: { username: "moved", password: "old" } });
     await a.redis.acl("SETUSER", "moved", "resetpass", ">new");
@@ -74,7 +75,7 @@ describe("a command that is refused", () => {
     await (await waiting).unlock();
   });
 
-  it("PUBLISH refused by an ACL from now on: the count proves nothing, and the lock still goes on", async () => {
+  it("PUBLISH refused by an ACL from now on: the count proves nothing, and the lock is still handed on", async () => {
     await a.redis.acl("SETUSER", "quiet", "on", "nopass", "~*", "&*", "+@all");
     const quiet = await parties.join({ url: server.url, redis: { username: "quiet", password: "any" } });
     const held = await quiet.locks.lock(name).lock();

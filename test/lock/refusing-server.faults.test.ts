@@ -66,7 +66,7 @@ async function heldAndWaitedFor(leaseTime: number) {
 }
 
 describe.each(refusals)("$says", ({ says, begin, end }) => {
-  it("no new holder, no new place; a busy lock is still seen to be busy", async () => {
+  it("no new holder or place is accepted, and a busy lock is still reported as busy", async () => {
     const { near, far, lock } = stage;
     const { lease, waiting } = await heldAndWaitedFor(30_000);
     const other = freshName();
@@ -101,7 +101,7 @@ describe.each(refusals)("$says", ({ says, begin, end }) => {
     await lock.gone();
   });
 
-  it("for less than a lease: its renewals fail, and it is kept", async () => {
+  it("for less than a lease: renewals fail, and the holder keeps the lock", async () => {
     const { far } = stage;
     const { lease, waiting, errors } = await heldAndWaitedFor(1_500);
     await begin(far.redis);
@@ -132,7 +132,7 @@ describe.each(refusals)("$says", ({ says, begin, end }) => {
 });
 
 describe("LOADING", () => {
-  it("calls fail typed; what is held stays held, and who waits has the lock afterwards", async ({
+  it("calls fail with typed errors, holders keep their locks, and waiters get the lock afterwards", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;
@@ -162,7 +162,7 @@ describe("LOADING", () => {
 });
 
 describe("NOSCRIPT", () => {
-  it("before each step of a lock's way is not noticed", async () => {
+  it("before any step of a lock's life goes unnoticed", async () => {
     const { near, far, lock } = stage;
     const flush = () => far.redis.script("FLUSH");
     for (const lock of [near, far].map(({ locks }) => locks.lock(freshName()))) {

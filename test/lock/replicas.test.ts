@@ -35,7 +35,7 @@ afterAll(async () => {
   await Promise.all([primary, ...replicas].map((server) => server?.stop()));
 });
 
-it("once: the replicas have the turn when the body runs, and with too few it does not", async () => {
+it("once waits for the replicas: they have the turn when the body runs; with too few of them it does not run", async () => {
   const { locks } = await join(2);
   const name = freshName();
   const [admin] = replicas.map(({ url }) => new Redis(url));
@@ -75,7 +75,7 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
       }
     });
 
-    it("is given back when too few have it, by the first caller and by one that waited", async () => {
+    it("is given back if too few have it, by the first caller and by one that waited", async () => {
       const { locks, redis } = await join(2, 100);
       const name = freshName();
       const held = await lockOf(locks, kind, name).lock();
@@ -107,7 +107,7 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
 );
 
 it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)(
-  "callers that wait while replicas are asked in vain hear it all at once, and not one behind the other: %s",
+  "callers that wait while replicas do not confirm are all answered at once, and not in sequence: %s",
   async (kind) => {
     const { locks } = await join(2, 1_000);
     const lock = lockOf(locks, kind, freshName());
@@ -131,7 +131,7 @@ it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)(
   },
 );
 
-it("a caller that comes when replicas are asked already has a try of its own", async () => {
+it("a caller that comes during a request to the replicas has a try of its own", async () => {
   const { locks, redis } = await join(2, 1_000);
   const lock = locks.lock(freshName());
   suspend();
@@ -159,7 +159,7 @@ it("replicas that are slower than the lease: the body does not run without the l
   expect(held).toBe(true);
 });
 
-it("a lock that is passed on inside the process is not confirmed again: the replicas have it", async () => {
+it("a lock that is handed off locally is not confirmed again, because the replicas have it", async () => {
   const { locks, redis } = await join(2);
   const lock = locks.lock(freshName());
   await (await lock.lock()).unlock();
@@ -177,7 +177,7 @@ it("a lock that is passed on inside the process is not confirmed again: the repl
   });
 });
 
-it("a WAIT goes out on the connection that wrote, or counts for nothing", async () => {
+it("a WAIT counts only on the connection that wrote", async () => {
   const proxy = await TcpProxy.start(primary);
   onTestFinished(() => proxy.stop());
   const { locks } = await join(2, 5_000, proxy.url);
@@ -200,7 +200,7 @@ it("a WAIT goes out on the connection that wrote, or counts for nothing", async 
   await lease.unlock();
 });
 
-it("one claim in vain costs those who come behind it nothing", async () => {
+it("one failed claim costs later callers nothing", async () => {
   const { redis } = await parties.join({ url: primary.url });
   const names = [freshName(), freshName()] as const;
   for (const name of names)
@@ -217,7 +217,7 @@ it("one claim in vain costs those who come behind it nothing", async () => {
   }
 });
 
-it("what passes is tried again: a WAIT that was ended from outside", async () => {
+it("a temporary failure is retried: a WAIT that was ended from outside", async () => {
   const { locks, redis } = await join(2);
   suspend();
   const leasing = locks.lock(freshName()).lock();
@@ -229,7 +229,7 @@ it("what passes is tried again: a WAIT that was ended from outside", async () =>
   await (await leasing).unlock();
 });
 
-it("what cannot pass is told: a user without the right to WAIT", async () => {
+it("a permanent failure is reported: a user without the right to WAIT", async () => {
   const { redis } = await parties.join({ url: primary.url });
   await redis.call("ACL", "SETUSER", "hasty", "on", ">pass", "~*", "&*", "+@all", "-wait");
   const user = { username: "hasty", password: "pass" };
@@ -237,7 +237,7 @@ it("what cannot pass is told: a user without the right to WAIT", async () => {
   await expect(locks.lock(freshName()).lock()).rejects.toThrow(/replicas cannot be waited for.*NOPERM/);
 });
 
-it("replicas that are slower than the grant window: the turn is kept, for Redis had raised the lease in time", async () => {
+it("replicas that are slower than the grant window: the turn stays, because Redis had extended the lease in time", async () => {
   const { locks: holders, redis } = await parties.join({ url: primary.url });
   const { locks } = await parties.join({
     url: primary.url,
@@ -260,7 +260,7 @@ it("replicas that are slower than the grant window: the turn is kept, for Redis 
   await lease.unlock();
 });
 
-it("costs nothing where it is off: no connection, no command", async () => {
+it("replicas cost nothing if the option is off: no connection, no command", async () => {
   const { locks, redis } = await parties.join({ url: primary.url });
   await locks.check(); // it has subscribed
   const connections = async () =>

@@ -46,7 +46,7 @@ describe("the reply is lost and the command is sent again", () => {
     expect(await isFree()).toBe(true);
   });
 
-  it("release with nobody waiting: no loss is reported", async () => {
+  it("release without a waiter: no loss is reported", async () => {
     const lease = await near.locks.lock(name).lock();
     const dropped = proxy.dropReply(runs("release"));
     await lease.unlock();
@@ -66,7 +66,7 @@ describe("the reply is lost and the command is sent again", () => {
     await next.unlock();
   });
 
-  it("release that is executed again when two more had the lock since: no loss is reported", async () => {
+  it("release that is executed again after two more callers had the lock: no loss is reported", async () => {
     const lease = await near.locks.lock(name).lock();
     const third = await stage.join();
     const second = far.locks
@@ -179,7 +179,7 @@ describe("a late copy", () => {
   });
 });
 
-describe("a command that is given up leaves no key behind", () => {
+describe("an abandoned command leaves no key behind", () => {
   const paused = async (party: Party): Promise<void> => {
     await far.redis.client("PAUSE", 1_200, "WRITE");
     await expect(party.locks.lock(name).lock({ wait: 300 })).rejects.toMatchObject({

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 describe("SCRIPT FLUSH", () => {
-  it("at any time is not noticed", async () => {
+  it("at any time goes unnoticed", async () => {
     let flushing = true;
     const flusher = (async () => {
       while (flushing) await a.redis.script("FLUSH");
@@ -46,8 +46,8 @@ describe("SCRIPT FLUSH", () => {
   });
 });
 
-describe("the server is killed and restarted empty", () => {
-  it("the holder is told, the waiters get the lock, the tokens keep growing", async () => {
+describe("the server is killed and restarted without data", () => {
+  it("the holder is notified, the waiters get the lock, and the tokens keep growing", async () => {
     const c = await join({ leaseTime: 1_500 });
     const held = await c.locks.lock(name).lock();
     const { signal, token } = held;
@@ -63,7 +63,7 @@ describe("the server is killed and restarted empty", () => {
     await lease.unlock();
   });
 
-  it("while it is down: the deadline passes without it, calls fail with a typed error, nobody hangs", async () => {
+  it("while it is down: the deadline passes locally, calls fail with a typed error, and none hangs", async () => {
     const c = await join({ leaseTime: 1_000, replyTimeout: 600 });
     const held = await c.locks.lock(name).lock();
     const errors: Error[] = [];

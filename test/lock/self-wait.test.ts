@@ -30,7 +30,7 @@ const told = (...names: readonly string[]) =>
   );
 
 // Each kind has its one warning in the contract.
-it.concurrent("a caller that its own client keeps waiting: a warning, and no second one within a minute", async () => {
+it.concurrent("a caller that waits for its own client: a warning, and no second one within a minute", async () => {
   const { locks } = await join();
   const waits: unknown[] = [];
   locks.on("wait", ({ name, heldBy }) => waits.push([name, heldBy]));
@@ -46,7 +46,7 @@ it.concurrent("a caller that its own client keeps waiting: a warning, and no sec
 });
 
 describe.concurrent.each(KINDS)("%s", (kind) => {
-  it("a caller whose lock another client of its process holds: the warning too; not where it is a lock of another database", async ({
+  it("a caller whose lock another client of its process holds: the warning too, unless the lock is in another database", async ({
     onTestFinished,
   }) => {
     const url = `${testUrl()}/1`;
@@ -83,7 +83,7 @@ describe.concurrent.each(KINDS)("%s", (kind) => {
   });
 });
 
-it.concurrent("candidates of one election wait on purpose: no warning, beside one for a caller that came later", async () => {
+it.concurrent("candidates of one election wait on purpose: no warning, except for a caller that came later", async () => {
   const [candidates, control] = [await join(), await join()];
   const waits: unknown[] = [];
   for (const { locks } of [candidates, control])
@@ -105,7 +105,7 @@ it.concurrent("candidates of one election wait on purpose: no warning, beside on
   expect(waits.filter((one) => `${one}`.startsWith("election"))).toEqual(["election: unknown"]);
 });
 
-it.concurrent("callers that hold a lock for longer than a lease each, of one client or of two: no warning", async () => {
+it.concurrent("callers that each hold a lock for longer than a lease, of one client or of two: no warning", async () => {
   const [one, other] = [await join(), await join()];
   const jobs = [one, one, one, other].flatMap(({ locks }) =>
     KINDS.map((kind) => lockOf(locks, kind, `self-wait:${kind}`)),
@@ -114,7 +114,7 @@ it.concurrent("callers that hold a lock for longer than a lease each, of one cli
   expect(told("self-wait:")).toEqual([]);
 }, 90_000);
 
-it.concurrent("a caller that came before the holder got it, and stands in front, does not hide the one that waits for itself", async () => {
+it.concurrent("a caller that came before the holder got it, and is ahead in the queue, does not hide one that waits for itself", async () => {
   const { locks } = await join();
   const lock = locks.lock(freshName());
   const first = await lock.lock();
@@ -129,7 +129,7 @@ it.concurrent("a caller that came before the holder got it, and stands in front,
   await (await fourth).unlock();
 });
 
-it("a wait that is no longer than a lease costs no further command", async () => {
+it("a wait no longer than a lease costs no further command", async () => {
   const far = await join();
   const proxy = await TcpProxy.start({
     host: far.redis.options.host ?? "",

@@ -21,7 +21,7 @@ async function visits(count: number): Promise<number[]> {
 const sorted = (numbers: number[]): number[] => [...new Set(numbers)].sort((a, b) => a - b);
 
 describe("the server's clock jumps an hour forward", () => {
-  it("every key ends at once: a waiter has the lock at its re-check, the holder knows at its renewal", async ({
+  it("every key ends at once: a waiter has the lock at its re-check, the holder is notified at its renewal", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;
@@ -41,7 +41,7 @@ describe("the server's clock jumps an hour forward", () => {
     await lock.gone();
   });
 
-  it("a lock granted before it and claimed after it is not given to two", async () => {
+  it("a lock granted before it and claimed after it is not given to two callers", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const waiting = near.locks.lock(lock.name).lock({ lease: 20_000 });
@@ -60,7 +60,7 @@ describe("the server's clock jumps an hour forward", () => {
     await lock.gone();
   });
 
-  it("what was sent before it is stale, and sent again: the caller does not notice", async () => {
+  it("commands sent before it are stale and sent again, unnoticed by the caller", async () => {
     const { near, lock, proxy } = stage;
     await visits(2); // the server's clock is known
     await near.locks.check(); // it has subscribed
@@ -97,7 +97,7 @@ describe("the server's clock jumps an hour back", () => {
     await lock.gone();
   });
 
-  it("a lease that ends by itself ends an hour later in Redis; its holder still ends in time, and tells Redis", async ({
+  it("a lease that ends by itself ends an hour later in Redis; its holder still ends in time, and informs Redis", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;
@@ -113,7 +113,7 @@ describe("the server's clock jumps an hour back", () => {
     await lock.gone();
   });
 
-  it("a holder that crashed before it blocks the others for the hour, until somebody uses force", async () => {
+  it("a holder that crashed before it blocks the others for the hour, until a force-release", async () => {
     const { near, far, lock } = stage;
     const ghost = await stage.join({ client: { leaseTime: LEASE } });
     ghost.locks.on("error", () => {});

@@ -23,7 +23,7 @@ const tooShort = (lease: number) => ({
 const sent = (): number =>
   stage.proxy.commands.filter(({ command }) => /^eval/.test(command[0] ?? "")).length;
 
-describe("a lease that is shorter than two answers of Redis", () => {
+describe("a lease that is shorter than two answers of Redis take", () => {
   // One way: an answer takes twice as long.
   it.for([...KINDS.map((kind) => [kind, 150] as const), ["lock", 60] as const])(
     "%s: lock() without end is refused, after a few commands: a lease of %d ms",
@@ -43,7 +43,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
     },
   );
 
-  it.for(KINDS)("%s: tryLock() is told so too, and not that Redis did not answer", async (kind) => {
+  it.for(KINDS)("%s: tryLock() reports that too, and not that Redis did not answer", async (kind) => {
     const { near, lock, proxy } = stage;
     proxy.delay(50);
     expect(await failure(lockOf(near.locks, kind, lock.name).tryLock({ lease: 60 }))).toMatchObject(
@@ -54,7 +54,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
     );
   });
 
-  it("all who wait behind it with such a lease hear it at once; one with a longer lease gets the lock", async () => {
+  it("all later waiters with such a lease are refused at once, and one with a longer lease gets the lock", async () => {
     const { near, lock, proxy } = stage;
     proxy.delay(50);
     const short = Array.from({ length: 20 }, () => failure(near.locks.lock(lock.name).lock({ lease: 60 })));
@@ -65,7 +65,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
     await (await long).unlock();
   });
 
-  it("several locks together", async () => {
+  it("several locks together are refused", async () => {
     const { near, lock, proxy } = stage;
     proxy.delay(50);
     const names = [`${lock.name} 1`, `${lock.name} 2`];
@@ -82,7 +82,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
     expect(sent()).toBeLessThanOrEqual(30);
   });
 
-  it("a slow moment alone costs nothing: the next try has the lock", async () => {
+  it("one slow moment costs nothing: the next try has the lock", async () => {
     const { near, lock, proxy } = stage;
     await (await near.locks.lock(`${lock.name} warm`).lock()).unlock();
     proxy.delay(250);

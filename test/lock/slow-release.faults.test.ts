@@ -31,7 +31,7 @@ class Watched {
   }
 }
 
-describe("a body that ended in time is told success, when Redis stands still at its end", () => {
+describe("a body that ended in time succeeds although Redis is suspended at its end", () => {
   const parties = new Parties();
   const quiet = trackUnhandled();
   let servers: LocalServer[];
@@ -139,8 +139,8 @@ describe("a lease on a slow link", () => {
 
   it.for([
     ["nobody waits", 0],
-    ["somebody else waits, and has it meanwhile", 1],
-  ] as const)("ends on the way of its release: unlock() resolves; %s", async ([, waiters]) => {
+    ["another caller waits, and has it meanwhile", 1],
+  ] as const)("ends during its release: unlock() resolves; %s", async ([, waiters]) => {
     const { near, far, proxy, lock } = stage;
     const { lost } = new Watched(near);
     const lease = await near.locks.lock(lock.name).lock({ lease: 1_500 });
@@ -163,7 +163,7 @@ describe("a lease on a slow link", () => {
     expect(lost).toMatchObject([{ reason: "gone" }]);
   });
 
-  it("ends while its body still runs: that is a loss, however late it is heard", async () => {
+  it("ends while its body still runs: that is a loss, however late it is noticed", async () => {
     const { near, lock } = stage;
     const { lost } = new Watched(near);
     const work = near.locks.lock(lock.name).withLock({ lease: 400 }, () => delay(700));
@@ -176,7 +176,7 @@ describe("a quorum lock", () => {
   const stage = new QuorumStage(3);
 
   it.for([1_000, 2_600, 4_000, 6_000])(
-    "whose masters stand still for %d ms at the end of a body: success",
+    "whose masters are suspended for %d ms at the end of a body: success",
     async (stall) => {
       const { locks } = await stage.join({ leaseTime: LEASE });
       const lost: unknown[] = [];

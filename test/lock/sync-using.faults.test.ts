@@ -10,7 +10,7 @@ const own = new OwnServer();
 
 const client = () => own.parties.join({ url: own.url, client: { leaseTime: 30_000, replyTimeout: 2_000 } });
 
-it("`using` goes on while Redis has not answered, throws nothing, and tells the failure as an error event", async () => {
+it("`using` goes on before Redis answers, throws nothing, and reports a failure as an error event", async () => {
   const { locks } = await client();
   const errors: Error[] = [];
   locks.on("error", (error) => errors.push(error));
@@ -30,7 +30,7 @@ it("`using` goes on while Redis has not answered, throws nothing, and tells the 
   expect(errors[0]).toBeInstanceOf(LockUnavailableError);
 });
 
-it("`using` of several locks tells the failure of each as an error event of its own", async () => {
+it("`using` of several locks reports the failure of each as an error event of its own", async () => {
   const { locks } = await client();
   const errors: LockError[] = [];
   locks.on("error", (error) => errors.push(error));
@@ -49,7 +49,7 @@ it("`using` of several locks tells the failure of each as an error event of its 
   expect(errors.map(({ lockName }) => lockName).sort()).toEqual(names);
 });
 
-it("`await using` waits for the answer, and throws where there is none", async () => {
+it("`await using` waits for the answer, and throws without one", async () => {
   const { locks } = await client();
   const block = async () => {
     await using lease = await locks.lock(freshName()).lock();

@@ -55,7 +55,7 @@ describe("a clock that is too large", () => {
     },
   );
 
-  it("gives what is left of the numbers, and each of them once", async () => {
+  it("gives the remaining numbers, each of them once", async () => {
     await near.redis.set(CLOCK, `${MAX - 3}`);
     const tokens: number[] = [];
     const name = freshName();
@@ -69,7 +69,7 @@ describe("a clock that is too large", () => {
     expect(refused).toMatchObject(refusal);
   });
 
-  it("several locks get one each, or nothing is taken", async () => {
+  it("several locks get one each, or none is acquired", async () => {
     await near.redis.set(CLOCK, `${MAX - 2}`);
     const names = [freshName(), freshName(), freshName()];
     expect(await failure(near.locks.multiLock(names).tryLock())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
@@ -80,7 +80,7 @@ describe("a clock that is too large", () => {
     ["the holder's process has no waiter", 0],
     ["the holder's process has a waiter too, so that it yields", 1],
   ] as const)(
-    "at an unlock: it resolves, and the waiters have their turns when it is repaired; %s",
+    "at an unlock: it resolves, and the waiters get their turns after a repair; %s",
     async ([, own]) => {
       const name = freshName();
       const holder = await parties.join({ url: server.url, client: { localHandoffs: 0 } });
@@ -103,7 +103,7 @@ describe("a clock that is too large", () => {
   );
 });
 
-describe("a clock that is no number, or a negative one, is healed", () => {
+describe("a clock that is not a number, or negative, is repaired", () => {
   it.for(["hello", "", "-5", "nan"])("%s", async (text) => {
     await near.redis.set(CLOCK, text);
     const first = await near.locks.lock(freshName()).lock();

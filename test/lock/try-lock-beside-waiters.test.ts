@@ -30,7 +30,7 @@ async function costBeside(kind: "redissonLock" | "spinLock", parked: number, cal
 }
 
 it.each(["redissonLock", "spinLock"] as const)(
-  "tryLock() beside a crowd costs what it costs beside few: %s",
+  "tryLock() costs the same beside a crowd as beside a few: %s",
   async (kind) => {
     const few = await costBeside(kind, 100, 200);
     const many = await costBeside(kind, 50_000, 200);

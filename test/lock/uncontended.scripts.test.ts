@@ -9,8 +9,8 @@ const { OWNER, MINE, HELD, STALE } = codes;
 const scripts = new BareScripts();
 const some = expect.anything();
 
-describe("a free lock with nobody behind it", () => {
-  it("is answered with one text, the time that is the token too; what differs from that is told in full", async () => {
+describe("a free lock without a waiter", () => {
+  it("is answered with one text, the time that is also the token; any other outcome is answered in full", async () => {
     const args = [hold("a"), 30_000, NEVER];
     expect(await scripts.run("acquire", ...args)).toMatch(/^\d{16}$/);
     expect(await scripts.redis.get(LOCK)).toBe(
@@ -22,7 +22,7 @@ describe("a free lock with nobody behind it", () => {
     expect(await scripts.run("acquire", ...args)).toEqual([OWNER, some, "8000000000000001", 0]);
   });
 
-  it("has tokens for its passes, also where they reach into the next second", async () => {
+  it("reserves tokens for local hand-offs, also into the next second", async () => {
     let isOver = false;
     for (let round = 0; !isOver; round++) {
       const owner = hold("a", round + 1);
@@ -35,7 +35,7 @@ describe("a free lock with nobody behind it", () => {
     }
   });
 
-  it("too late: nothing is done, whatever the time has for digits", async () => {
+  it("after the deadline is not acquired, however many digits the time has", async () => {
     for (const late of [1, (await scripts.micros()) - 1])
       expect(await scripts.run("acquire", hold("a"), 30_000, late)).toEqual([STALE, some]);
     expect(await scripts.redis.exists(LOCK, CLOCK)).toBe(0);
@@ -43,7 +43,7 @@ describe("a free lock with nobody behind it", () => {
 });
 
 it.each(["tries", "would queue"])(
-  "a free lock with somebody behind it goes to that one, and not to one that %s",
+  "a free lock with a waiter goes to the waiter, and not to a caller that %s",
   async (how) => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("b"), entry(hold("b")));
@@ -54,7 +54,7 @@ it.each(["tries", "would queue"])(
   },
 );
 
-it("a queue's key stands for twice the patience, and never without an end", async () => {
+it("a queue's key lasts for twice the patience, and always has a TTL", async () => {
   await scripts.acquire(hold("a"));
   for (const client of ["b", "c"]) {
     await scripts.acquire(hold(client), entry(hold(client)));

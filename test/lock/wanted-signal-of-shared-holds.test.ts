@@ -17,7 +17,7 @@ const { hold } = server;
 /** Every message that was published to this client before is read. */
 const heardAll = (other: Party, party: Party): Promise<void> => warm(other, party);
 
-describe("of several users of one hold", () => {
+describe("for several users of one hold", () => {
   it("it is one signal in a scope", async () => {
     const { near, far, lock, name, lease } = await hold();
     await lease.unlock();
@@ -34,7 +34,7 @@ describe("of several users of one hold", () => {
     await until(async () => (await lock.holder()) === "");
   });
 
-  it("a body that stops for it rejects with its reason", async () => {
+  it("a body that stops because of it rejects with its reason", async () => {
     const { near, far, lock, name, lease } = await hold();
     await lease.unlock();
     const body = near.locks.lock(name).withLock(async ({ wanted }) => {
@@ -47,7 +47,7 @@ describe("of several users of one hold", () => {
     expect(await outcome).toMatchObject({ code: "LOCK_WANTED", lockName: name });
   });
 
-  it("of a multi-lock it aborts for any of them, and names that one", async () => {
+  it("of a multi-lock it aborts for any member, and names that one", async () => {
     const { near, far, lock, name, lease } = await hold();
     await lease.unlock();
     const multi = await near.locks.multiLock([name, freshName("wanted"), freshName("wanted")]).lock();
@@ -62,7 +62,7 @@ describe("of several users of one hold", () => {
     await gone;
   });
 
-  it("a multi-lock that waits counts, one that does not wait does not", async () => {
+  it("a multi-lock that waits counts, and one that does not wait does not", async () => {
     const { near, far, lock, name, lease } = await hold();
     const { wanted } = lease;
     await told(lock, far);
@@ -78,7 +78,7 @@ describe("of several users of one hold", () => {
   });
 });
 
-describe("what it costs", () => {
+describe("its cost", () => {
   const renewals = ({ redis }: Party): { count: number } => {
     const seen = { count: 0 };
     onScript(redis, ({ args: [script] }, send) => {
@@ -88,7 +88,7 @@ describe("what it costs", () => {
     return seen;
   };
 
-  it("nothing where it is not read", async () => {
+  it("is zero if it is not read", async () => {
     const { near, far, lock, name } = await hold();
     const traffic = watchTraffic(near);
     const other = await near.locks.lock(freshName("wanted")).lock({ wait: 0 });
@@ -100,7 +100,7 @@ describe("what it costs", () => {
     expect(traffic.connections).toBe(0);
   });
 
-  it("a subscription and a command where it is read first; then nothing, until messages are missed", async () => {
+  it("is a subscription and a command at its first read; then zero, until messages are missed", async () => {
     const { near, far, lock, lease } = await hold();
     const seen = renewals(near);
     const traffic = watchTraffic(near);
@@ -119,7 +119,7 @@ describe("what it costs", () => {
 });
 
 it.each(["redissonLock", "redissonFencedLock", "spinLock"] as const)(
-  "of a %s it never aborts, and its first read sends nothing",
+  "it costs nothing for a %s, which never aborts it",
   async (kind) => {
     const [near, far] = [await server.join(), await server.join()];
     const name = freshName("wanted");

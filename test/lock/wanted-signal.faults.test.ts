@@ -28,7 +28,7 @@ async function giveWay(held: Lease): Promise<void> {
   await waiting;
 }
 
-it("the renewals tell where SUBSCRIBE is never answered", async () => {
+it("renewals report a waiter if SUBSCRIBE is never answered", async () => {
   const { near, proxy, lock } = stage;
   proxy.partition("subscribers");
   lease = await near.locks.lock(lock.name).lock();
@@ -36,7 +36,7 @@ it("the renewals tell where SUBSCRIBE is never answered", async () => {
   await giveWay(lease);
 });
 
-it("a lease without renewals is told as soon as messages are heard", async () => {
+it("a lease without renewals is notified as soon as messages arrive", async () => {
   const { near, far, proxy, lock } = stage;
   proxy.partition("subscribers");
   lease = await near.locks.lock(lock.name).lock({ lease: 60_000 });
@@ -53,7 +53,7 @@ it("a lease without renewals is told as soon as messages are heard", async () =>
   await waiting;
 });
 
-it("a Redis that hangs at the first read sets off nothing", async () => {
+it("a Redis that hangs at the first read does not abort the signal", async () => {
   const { near, proxy, lock } = stage;
   lease = await near.locks.lock(lock.name).lock({ lease: 60_000 });
   proxy.freeze();
@@ -66,7 +66,7 @@ it("a Redis that hangs at the first read sets off nothing", async () => {
 });
 
 it.each(["commands", "subscribers", "all"] as const)(
-  "connections that are lost set off nothing, and a waiter does behind that: %s",
+  "a lost connection does not abort the signal, and a later waiter does: %s",
   async (which) => {
     const { near, proxy, lock } = stage;
     lease = await near.locks.lock(lock.name).lock();
@@ -80,7 +80,7 @@ it.each(["commands", "subscribers", "all"] as const)(
   },
 );
 
-it("a waiter that comes while messages are lost is told of when they are heard again", async () => {
+it("a waiter that comes while messages are lost is reported when they arrive again", async () => {
   const { near, far, proxy, lock } = stage;
   lease = await near.locks.lock(lock.name).lock({ lease: 60_000 });
   const { wanted } = lease;
@@ -96,7 +96,7 @@ it("a waiter that comes while messages are lost is told of when they are heard a
   await waiting;
 });
 
-it("a hold whose messages were lost for a while before the first read is asked about", async () => {
+it("a hold whose messages were lost before the first read is checked in Redis", async () => {
   const { near, proxy, lock } = stage;
   await stage.warm(near);
   lease = await near.locks.lock(lock.name).lock({ lease: 60_000 });
@@ -108,7 +108,7 @@ it("a hold whose messages were lost for a while before the first read is asked a
   await until(() => proxy.commands.some(({ command }) => runs("renewStays")(command)));
 });
 
-it("a user that may not subscribe is told by renewals", async () => {
+it("a user that may not subscribe is notified by renewals", async () => {
   const { far, lock, server } = stage;
   await far.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "&*", "+@all", "-subscribe");
   const mute = await stage.join({
@@ -121,7 +121,7 @@ it("a user that may not subscribe is told by renewals", async () => {
   await giveWay(lease);
 });
 
-it("a client that closes while it asks leaves nothing behind", async () => {
+it("a client that closes during the request leaves nothing behind", async () => {
   const { near, proxy, lock, server } = stage;
   proxy.partition("subscribers");
   lease = await near.locks.lock(lock.name).lock();

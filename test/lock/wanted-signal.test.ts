@@ -52,7 +52,7 @@ describe.each(KINDS)("of a %s", (kind) => {
     }
   });
 
-  it("the answer to the first read says that somebody waits already", async () => {
+  it("the answer to the first read reports an existing waiter", async () => {
     const { far, lock, lease } = await hold(kind);
     const { gone } = await wait(far, lock);
     await aborted(lease.wanted);
@@ -103,7 +103,7 @@ describe.each(KINDS)("of a %s", (kind) => {
     await gone;
   });
 
-  it("a lease that is over hears nothing", async () => {
+  it("a lease that is over receives nothing", async () => {
     const { near, far, lock, name, lease } = await hold(kind);
     const { wanted } = lease;
     await told(lock, far);
@@ -139,7 +139,7 @@ describe.each(KINDS)("of a %s", (kind) => {
     await far.locks.lock(name).withLock(() => unlocked);
   });
 
-  it("its listener may unlock at once, by the answer to the first read", async () => {
+  it("its listener may unlock at once, on the answer to the first read", async () => {
     const { near, far, lock, name, lease } = await hold(kind);
     const { gone } = await wait(far, lock);
     await new Promise<void>((resolve) => {
@@ -151,7 +151,7 @@ describe.each(KINDS)("of a %s", (kind) => {
 });
 
 describe("a turn in a hold that others want", () => {
-  it.each(["waits", "has left"])("is told at the first read, when the one that waited %s", async (how) => {
+  it.each(["waits", "has left"])("is notified at the first read, when the waiter %s", async (how) => {
     const { near, far, lock, name, lease } = await hold();
     let turn = lease;
     // A lock is passed on for 25 ms only, and the machine may be busy.

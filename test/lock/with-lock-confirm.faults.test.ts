@@ -1,25 +1,26 @@
 import { expect, it } from "vitest";
 import { failure } from "../contract/observe.ts";
+import { nextConnection } from "../support/link.ts";
 import { runs, Stage } from "../support/stage.ts";
-import { until } from "../support/until.ts";
 
 // `withLock` with `confirm`, and Redis does not say at the end whether the lock was held.
 
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 const stage = new Stage({ near: { redis } });
 
-it("rejects, whatever the body returned; without `confirm` that is an event", async () => {
+it("a lost answer makes withLock reject, whatever the body returned; without `confirm` it is an event", async () => {
   const { near, proxy, lock } = stage;
   const mine = near.locks.lock(lock.name);
   const errors: unknown[] = [];
   near.locks.on("error", (error) => errors.push(error));
 
+  const back = nextConnection(near.redis);
   const first = proxy.dropReply(runs("release"));
   expect(await mine.withLock(() => 1)).toBe(1);
   await first;
   expect(errors).toMatchObject([{ code: "LOCK_UNAVAILABLE" }]);
   await lock.gone();
-  await until(() => near.redis.status === "ready");
+  await back();
 
   const second = proxy.dropReply(runs("release"));
   const error = await failure(mine.withLock({ confirm: true }, () => 2));

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { isLockLost, LockLostError } from "../../src/index.ts";
 import { failure, lossOf } from "../contract/observe.ts";
-import { failCommand } from "../support/failing-command.ts";
 import type { Party } from "../support/fixture.ts";
 import { MultiLocks, three } from "../support/multi-locks.ts";
+import { failScript } from "../support/scripts-sent.ts";
 import { runs } from "../support/stage.ts";
 import { warm } from "../support/warm.ts";
 
@@ -18,7 +18,7 @@ beforeAll(() => {
 
 describe("a loss", () => {
   it.each(["forced", "deleted", "expired"] as const)(
-    "of one aborts the one signal, names it, and the others are released (%s)",
+    "of one member aborts the one signal, names the member, and the others are released (%s)",
     async (how) => {
       const names = three();
       const { locks } = await several.join({ leaseTime: 900 });
@@ -49,7 +49,7 @@ describe("a loss", () => {
     },
   );
 
-  it("of one taken while its client hears messages is told at once", async () => {
+  it("of one member whose client is subscribed is reported at once", async () => {
     const names = three();
     const party = await several.join();
     await warm(theirs, party);
@@ -61,7 +61,7 @@ describe("a loss", () => {
     await several.gone(names);
   });
 
-  it("of several is an AggregateError that isLockLost looks through", async () => {
+  it("of several is an AggregateError that isLockLost searches", async () => {
     const names = three();
     const lease = await mine.locks.multiLock(names).lock();
     await mine.redis.del(several.look(names[0]).keys.lock, several.look(names[2]).keys.lock);
@@ -72,7 +72,7 @@ describe("a loss", () => {
     await several.gone(names);
   });
 
-  it("of one leaves withLock's body with its result unless it was lost: kept → the result", async () => {
+  it("of one after its body returned leaves withLock's result, because the lease was not lost before", async () => {
     const names = three();
     expect(await mine.locks.multiLock(names).withLock(() => 42)).toBe(42);
     const bodyError = new Error("of the body");
@@ -85,7 +85,7 @@ describe("a loss", () => {
 });
 
 describe("a release that fails", () => {
-  it("of one leaves the others released, and its error is told as it is", async () => {
+  it("of one member leaves the others released, and its error is reported unchanged", async () => {
     const names = three();
     const lease = await mine.locks.multiLock(names).lock();
     await mine.redis.hset(several.look(names[1]).keys.queue, "not", "a queue");
@@ -97,11 +97,11 @@ describe("a release that fails", () => {
     await several.gone(names); // tried again behind
   });
 
-  it("by the connection is told for the lock that it concerns, and nothing stays", async () => {
+  it("by the connection is reported for the lock in question, and nothing stays", async () => {
     const names = three();
     const { locks, redis } = await several.join();
     const lease = await locks.multiLock(names).lock();
-    const failed = failCommand(redis, "before", runs("release"));
+    const failed = failScript(redis, runs("release"));
     const error = await failure(lease.unlock());
     await failed;
     expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE", lockName: names[0] });

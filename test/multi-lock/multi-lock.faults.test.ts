@@ -62,7 +62,7 @@ describe("the reply is lost and the command is sent again", () => {
     await gone(names);
   });
 
-  it("of the acquire, and one was taken away between: what stands behind it is given back, and taken anew", async () => {
+  it("of the acquire, and one was taken away meanwhile: later members are given back, and acquired anew", async () => {
     const names = three();
     const { near, far, proxy } = stage;
     const { call, first } = await loseAnswers(names, () => near.locks.multiLock(names).lock());
@@ -81,7 +81,7 @@ describe("the reply is lost and the command is sent again", () => {
     await gone(names);
   });
 
-  it("of the release: nobody hears of a loss, also where somebody else holds one by now", async () => {
+  it("of the release: no loss is reported, also if another caller holds one by now", async () => {
     const names = three();
     const { near, far, proxy } = stage;
     const lease = await near.locks.multiLock(names).lock();
@@ -100,9 +100,10 @@ describe("the reply is lost and the command is sent again", () => {
 describe("the reply is lost and the command fails", () => {
   const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 
-  it("of the acquire: its caller is told, and nothing stays", async () => {
+  it("of the acquire: its caller gets an error, and nothing stays", async () => {
     const names = three();
     const { locks } = await stage.join({ url: stage.proxy.url, redis });
+    locks.on("error", () => {}); // giving back what it got fails too, with node-redis, at first
     const dropped = stage.proxy.dropReply(about("acquire", names[1]));
     expect(await failure(locks.multiLock(names).lock())).toMatchObject(unavailable);
     await dropped;
@@ -145,7 +146,7 @@ describe("a late copy changes nothing", () => {
     }
   });
 
-  it("of an acquire, at once, while others hold the lock before it, or hold them all", async () => {
+  it("of an acquire, at once, while others hold an earlier member, or all of them", async () => {
     const { near, far, proxy } = stage;
     for (const count of [1, 3]) {
       const names = three();

@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 
 describe("the members", () => {
-  it("come in one order, each once, whatever was given", async () => {
+  it("are acquired in one order, each once, whatever order was given", async () => {
     const names = ["z", "ä", "B", "a", "a", "\u{1F512}", "\uFF5E"];
     const expected = ["B", "a", "z", "ä", "\u{1F512}", "\uFF5E"]; // by code units: no locale has a say
     expect(mine.locks.multiLock(names).names).toEqual(expected);
@@ -62,7 +62,7 @@ describe("the members", () => {
     );
   });
 
-  it("say themselves whether they are entered again: options of the whole are refused", () => {
+  it("decide themselves about re-entrance: such options of the whole are refused", () => {
     const { locks } = mine;
     const loose = locks as unknown as { multiLock(members: unknown, options: unknown): unknown };
     for (const options of [{ reentrant: false }, {}, null, "b"])
@@ -79,7 +79,7 @@ describe("the members", () => {
     expect(() => mine.locks.multiLock(["a", ""])).toThrow("name must be a non-empty string");
   });
 
-  it("are checked before anything is sent, and so is what a call asks for", async () => {
+  it("are checked before anything is sent, and so are the options of a call", async () => {
     const lock = mine.locks.multiLock(["a", "b"]);
     const loose = lock as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
     const count = await countCommands(mine.redis);
@@ -94,7 +94,7 @@ describe("the members", () => {
 });
 
 describe("taking all", () => {
-  it("costs two commands for each when nobody is in the way, explicit lease or watchdog, all of them at once", async () => {
+  it("costs two commands each without contention, explicit lease or watchdog, all of them at once", async () => {
     const names = three();
     const lock = mine.locks.multiLock(names);
     // The first acquires of a connection are another script: from the third call on the server
@@ -125,7 +125,7 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("gives one lease: tokens by name, the time that is left, one end", async () => {
+  it("gives one lease: tokens by name, one remaining time, one end", async () => {
     const names = three();
     const [a, b, c] = names;
     const lock = mine.locks.multiLock([c, a, b]);
@@ -152,7 +152,7 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("takes nothing when one is held, and says null after a round and a look", async () => {
+  it("acquires nothing if one is held, and returns null after a round and a re-check", async () => {
     const names = three();
     const held = await theirs.locks.lock(names[1]).lock({ wait: 0 });
     const lock = mine.locks.multiLock(names);
@@ -170,7 +170,7 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("costs 8 commands where the third of five is held: each further look is one", async () => {
+  it("costs 8 commands if the third of five is held, and one per further re-check", async () => {
     const names = Array.from({ length: 5 }, (_, i) => `${three()[0]}:${i}`).sort();
     const held = await theirs.locks.lock(names[2] ?? "").lock({ wait: 0 });
     const count = await countCommands(mine.redis);
@@ -195,7 +195,7 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("does not pass by those who wait for a free member", async () => {
+  it("does not overtake callers that wait for a free member", async () => {
     const names = three();
     const crashed = await several.join();
     const held = await crashed.locks.lock(names[1]).lock({ lease: 30_000 });
@@ -214,7 +214,7 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("goes past places of the dead", async () => {
+  it("overtakes the places of crashed clients", async () => {
     const names = three();
     const { queue } = several.look(names[1]).keys;
     await mine.redis.zadd(queue, 1, "somebody who is gone");
@@ -250,7 +250,7 @@ describe("taking all", () => {
 });
 
 describe("the client", () => {
-  it("tells of every member's life", async () => {
+  it("reports every member's life", async () => {
     const names = three();
     const { locks } = await several.join({ leaseTime: 900 });
     const told: string[] = [];
@@ -268,7 +268,7 @@ describe("the client", () => {
     await several.gone(names);
   });
 
-  it("that closes refuses who waits, lets holders finish, and takes the rest", async () => {
+  it("that closes refuses waiters, lets holders finish, and ends the remaining leases", async () => {
     const names = three();
     const others = three();
     const third = three();

@@ -42,7 +42,7 @@ describe("a multi-lock that waits for its turn in a lock of its scope", () => {
     await several.gone(names);
   });
 
-  it("takes another one that the scope had meanwhile, and has let go", async () => {
+  it("acquires another one that the scope had meanwhile, and has released", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;
@@ -64,7 +64,7 @@ describe("a multi-lock with a member that it may not enter", () => {
   it.each([
     ["the first", true],
     ["the last", false],
-  ])("keeps nothing of its scope while it waits for that: %s", async (_, isFirst) => {
+  ])("keeps nothing of its scope while it waits for that member: %s", async (_, isFirst) => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;
@@ -98,7 +98,7 @@ describe("a multi-lock with a member that it may not enter", () => {
     await several.gone(names);
   });
 
-  it("leaves what it has entered when its scope gets that member while it waits for a caller of another process", async () => {
+  it("leaves what it has entered if its scope gets that member while it waits for a caller of another process", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;
@@ -119,7 +119,7 @@ describe("a multi-lock with a member that it may not enter", () => {
     await several.gone(names);
   });
 
-  it("enters the others as soon as its scope has let that go", async () => {
+  it("enters the others as soon as its scope has released that member", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;
@@ -140,7 +140,7 @@ describe("a multi-lock with a member that it may not enter", () => {
     await several.gone(names);
   });
 
-  it("gives it back when it would have to wait for its turn in the others, and waits in their order", async () => {
+  it("gives the member back if it would have to wait for its turn in the others, and waits in their order", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;
@@ -159,7 +159,7 @@ describe("a multi-lock with a member that it may not enter", () => {
     await several.gone(names);
   });
 
-  it("gives up after its time, and is never told that it is out of order", async () => {
+  it("gives up after its time, and never fails as out of order", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;

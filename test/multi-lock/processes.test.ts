@@ -69,7 +69,7 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
     }
   });
 
-  it("with overlapping sets at random: every lock is held by one at a time, and nobody is left waiting", async ({
+  it("with overlapping sets at random: every lock has one holder at a time, and each caller is served", async ({
     annotate,
   }) => {
     const names = Array.from({ length: 5 }, () => freshName("some"));
@@ -78,7 +78,7 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
     for (const { acquisitions } of reports) expect(acquisitions).toBeGreaterThan(1);
   });
 
-  it("a holder of three that is killed costs the others its lease and a re-check", async () => {
+  it("a killed holder of three costs the others its lease and a re-check", async () => {
     const names = [1, 2, 3].map((i) => freshName(`killed-${i}`));
     const actor = await start({ leaseTime: 2_000 });
     const tokens = await actor.call("acquireAll", names, 0);
@@ -94,7 +94,7 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
     await cleared(names);
   });
 
-  it("one that waits for the third and is killed leaves the first two for no longer than its lease", async () => {
+  it("a process killed while it waits for the third leaves the first two for no longer than its lease", async () => {
     const names = [1, 2, 3].map((i) => freshName(`killed-${i}`));
     const held = await beside.here.locks.lock(names[2] ?? "").lock();
     const actor = await start({ leaseTime: 2_000 });

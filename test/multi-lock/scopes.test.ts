@@ -43,7 +43,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("let a multi-lock take what comes behind what they hold", async () => {
+  it("let a multi-lock acquire what comes after what they hold", async () => {
     const names = three();
     const [a, , c] = names;
     await mine.locks.lock(a).withLock(async (single) => {
@@ -60,7 +60,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("refuse a multi-lock that would wait for what comes before what they hold; without waiting it is tried", async () => {
+  it("refuse a multi-lock that would wait for what comes before what they hold, and let it try without waiting", async () => {
     const names = three();
     const [a, , c] = names;
     await mine.locks.lock(c).withLock(async () => {
@@ -78,7 +78,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("refuse one that comes before what a multi-lock around it holds, whose members are others", async () => {
+  it("refuse one that comes before what an outer multi-lock holds, with other members", async () => {
     const [a, b, c] = three();
     const inside = new Gate();
     const outer = mine.locks.multiLock([a, c]).withLock(async () => {
@@ -150,7 +150,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("take what was left in them, and say so for each", async () => {
+  it("end what was left in them, and report each", async () => {
     const names = three();
     const { locks } = await several.join();
     const told = record(locks);
@@ -169,7 +169,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("take of a multi-lock what nobody else has, and leave the rest to the body around them", async () => {
+  it("end only the parts of a multi-lock that no other user has, and leave the rest to the body around them", async () => {
     const names = three();
     const [a, b, c] = names;
     const { locks } = await several.join();
@@ -192,7 +192,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("that are bodies take nothing: a multi-lock of another caller keeps its locks to its own end", async () => {
+  it("that are bodies end nothing: a multi-lock of another caller keeps its locks to its own end", async () => {
     const names = three();
     const { locks } = await several.join();
     const told = record(locks);

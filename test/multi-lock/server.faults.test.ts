@@ -23,7 +23,7 @@ describe("a server that refuses", () => {
     await redis.call("ACL", "SETUSER", "default", "+@all");
   });
 
-  it("for want of memory: none is taken; what is held is released and handed on", async () => {
+  it("for lack of memory: none is acquired, and holds are released and handed on", async () => {
     const { near, far } = stage;
     // What is held comes first in the order, so that it is asked for before anything that there is
     // no room for.
@@ -49,7 +49,7 @@ describe("a server that refuses", () => {
     await gone([...names, ...others]);
   });
 
-  it("every write: none is taken, none is released by halves", async () => {
+  it("every write: none is acquired, none is partly released", async () => {
     const { near, far } = stage;
     const [names, others] = [three(), three()];
     const lease = await near.locks.multiLock(names).lock();
@@ -72,7 +72,7 @@ describe("a server that refuses", () => {
   });
 
   it.each(["set", "del", "zpopmin", "publish"])(
-    "a right, %s: it is named before anything is written",
+    "for a missing right, %s: the error names it before anything is written",
     async (right) => {
       const { far } = stage;
       const names = three();
@@ -86,7 +86,7 @@ describe("a server that refuses", () => {
     },
   );
 
-  it("because one key holds something else: none is taken", async () => {
+  it("because one key is of another type: none is acquired", async () => {
     const { near, far } = stage;
     const names = three();
     await far.redis.set(look(names[2]).keys.lock, "something else", "PX", 5_000);
@@ -97,7 +97,7 @@ describe("a server that refuses", () => {
 });
 
 describe("a server that is silent", () => {
-  it("is told in time, and what the command took all the same is given back", async () => {
+  it("is reported in time, and what the command still acquired is given back", async () => {
     const names = three();
     const { near, proxy } = stage;
     proxy.freeze();
@@ -149,7 +149,7 @@ describe("a server that is silent", () => {
     return { call };
   }
 
-  it("does not hold up an abort while what was waited for is confirmed", async () => {
+  it("does not hold up an abort during a confirmation", async () => {
     const names = three();
     const controller = new AbortController();
     const { call } = await silentAtConfirmation(names, { signal: controller.signal });
@@ -160,7 +160,7 @@ describe("a server that is silent", () => {
     await gone(names);
   });
 
-  it("does not take longer than the call would wait, either", async () => {
+  it("takes no longer than the call would wait, either", async () => {
     const names = three();
     const { call } = await silentAtConfirmation(names, { wait: 700 });
     const [error, waited] = await timed(call);

@@ -46,23 +46,20 @@ describe("multi-locks side by side in one scope", () => {
     await isFree(one, two, three);
   });
 
-  it.each(["lock", "tryLock"] as const)(
-    "a single lock behind it, by %s(), enters its member",
-    async (how) => {
-      const [one, two] = names();
-      await a.locks.scope(async () => {
-        const [multi, single] = await Promise.all([
-          a.locks.multiLock([one, two]).lock(),
-          a.locks.lock(two)[how](NO_OPTIONS),
-        ]);
-        expect([single?.held, single?.token]).toEqual([true, multi.tokens.get(two)]);
-        await Promise.all([multi.unlock(), single?.unlock()]);
-      });
-      await isFree(one, two);
-    },
-  );
+  it.each(["lock", "tryLock"] as const)("a single lock after it, by %s(), enters its member", async (how) => {
+    const [one, two] = names();
+    await a.locks.scope(async () => {
+      const [multi, single] = await Promise.all([
+        a.locks.multiLock([one, two]).lock(),
+        a.locks.lock(two)[how](NO_OPTIONS),
+      ]);
+      expect([single?.held, single?.token]).toEqual([true, multi.tokens.get(two)]);
+      await Promise.all([multi.unlock(), single?.unlock()]);
+    });
+    await isFree(one, two);
+  });
 
-  it.each(["lock", "tryLock"] as const)("behind a single lock, by %s(), it enters that", async (how) => {
+  it.each(["lock", "tryLock"] as const)("after a single lock, by %s(), it enters that", async (how) => {
     const [one, two] = names();
     await a.locks.scope(async () => {
       const [single, multi] = await Promise.all([
@@ -75,7 +72,7 @@ describe("multi-locks side by side in one scope", () => {
     await isFree(one, two);
   });
 
-  it("one that waits enters what another call of its scope gets meanwhile", async () => {
+  it("a waiting one enters what another call of its scope gets meanwhile", async () => {
     const [one, two, three] = names();
     const foreign = await b.locks.lock(one).lock();
     await a.locks.scope(async () => {
@@ -115,7 +112,7 @@ describe("multi-locks side by side in one scope", () => {
     await isFree(one, two, three);
   });
 
-  it("one that would be out of order beside a later lock is told so, and hangs never", async () => {
+  it("one that would be out of order beside a later lock is refused, and never hangs", async () => {
     const [one, two] = names();
     const foreign = await b.locks.lock(one).lock();
     await a.locks.scope(async () => {
@@ -145,7 +142,7 @@ describe("multi-locks side by side in one scope", () => {
     await isFree(one, two, three);
   });
 
-  it("one keeps what its scope has when it is called, also a lock that is unlocked in the same turn", async () => {
+  it("one keeps what its scope has at the call, also a lock that is unlocked in the same turn", async () => {
     const [one, two, three] = names();
     await a.locks.scope(async () => {
       const [first, second] = [await a.locks.lock(one).lock(), await a.locks.lock(two).lock()];

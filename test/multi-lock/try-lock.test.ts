@@ -35,8 +35,8 @@ function before({ redis }: Party, script: "release" | "acquire", act: () => Prom
   });
 }
 
-describe("a member behind a busy one", () => {
-  it("is never in the way of others, however many try all of them", async () => {
+describe("a member after a busy one", () => {
+  it("never blocks others, however many callers try all of them", async () => {
     const [busy, free] = three();
     const held = await theirs.locks.lock(busy).lock();
     const pollers = await Promise.all(Array.from({ length: 20 }, () => several.join()));
@@ -60,7 +60,7 @@ describe("a member behind a busy one", () => {
     await several.gone([busy, free]);
   });
 
-  it("is asked for anew by the callers that have shared its try", async () => {
+  it("is requested anew by the callers that have shared its try", async () => {
     const [busy, free] = three();
     const held = await theirs.locks.lock(busy).lock();
     const all = mine.locks.multiLock([busy, free]).tryLock();
@@ -74,7 +74,7 @@ describe("a member behind a busy one", () => {
     await several.gone([busy, free]);
   });
 
-  it("is not tried behind one that another caller of the client asks for: nobody knows yet with what hold", async () => {
+  it("is not tried after one that another caller of the client requests, because its hold is not known yet", async () => {
     const [first, second] = three();
     const asked: unknown[] = [];
     onScript(mine.redis, ({ args }, send) => {
@@ -89,7 +89,7 @@ describe("a member behind a busy one", () => {
     await several.gone([first, second]);
   });
 
-  it("is taken behind one whose try another caller of the client has shared", async () => {
+  it("is acquired after one whose try another caller of the client has shared", async () => {
     const [first, second] = three();
     const single = mine.locks.lock(first).lock();
     const all = mine.locks.multiLock([first, second]).lock();
@@ -128,7 +128,7 @@ describe("tryLock() of several that overlap", () => {
     await several.gone(names);
   });
 
-  it("tries once more when it got some: what was in the way may have been in vain too", async () => {
+  it("tries once more when it got some, because the call that blocked it may have failed too", async () => {
     const [a, b] = three();
     const { locks, redis } = await several.join();
     const held = await theirs.locks.lock(b).lock();
@@ -140,8 +140,8 @@ describe("tryLock() of several that overlap", () => {
   });
 });
 
-describe("what was taken in vain", () => {
-  it("is free before null is told", async () => {
+describe("a partial set of locks", () => {
+  it("is free before null is returned", async () => {
     const [a, b, c] = three();
     const held = await theirs.locks.lock(c).lock();
     const { locks, redis } = await several.join();
@@ -158,7 +158,7 @@ describe("what was taken in vain", () => {
     await several.gone([a, b, c]);
   });
 
-  it("is free before an error is told", async () => {
+  it("is free before the error is thrown", async () => {
     const [a, b, c] = three();
     await mine.redis.set(several.look(c).keys.lock, "something else", "PX", 5_000);
     await expect(mine.locks.multiLock([a, b, c]).lock()).rejects.toMatchObject({
@@ -184,7 +184,7 @@ describe("what was taken in vain", () => {
   });
 });
 
-it("a member that is waited for stands in one queue, with nothing behind it, also where callers of the client share it", async () => {
+it("a multi-lock waits in one queue and holds only earlier members, also if callers of the client share that member", async () => {
   const names = three();
   const [a, b, c] = names;
   const held = await theirs.locks.lock(b).lock();

@@ -15,8 +15,8 @@ beforeAll(() => {
   ({ mine, theirs } = several);
 });
 
-describe("waiting", () => {
-  it("keeps those before the one it waits for, none behind it; then has all", async () => {
+describe.concurrent("waiting", () => {
+  it("holds the members before the one it waits for, and none after it; then it has all", async () => {
     const names = three();
     const { locks } = await several.join();
     const held = await theirs.locks.lock(names[1]).lock();
@@ -61,7 +61,7 @@ describe("waiting", () => {
     await several.gone(names);
   });
 
-  it("ends with the signal, at each step, and gives back what was taken", async () => {
+  it("ends with the signal, at each step, and gives back what was acquired", async () => {
     const names = three();
     for (const [at, busy] of names.entries()) {
       const held = await theirs.locks.lock(busy).lock();
@@ -100,7 +100,7 @@ describe("waiting", () => {
     await several.gone(names);
   });
 
-  it("keeps what it has while it waits for longer than the lease", async () => {
+  it("keeps its members while it waits for longer than the lease", async () => {
     const names = three();
     const { locks } = await several.join({ leaseTime: 2_000 });
     const held = await theirs.locks.lock(names[2]).lock();
@@ -123,7 +123,7 @@ describe("waiting", () => {
     await several.gone(names);
   });
 
-  it.each(["told", "not told"])("begins again when one was lost meanwhile (%s)", async (how) => {
+  it.each(["told", "not told"])("begins again if one was lost meanwhile (%s)", async (how) => {
     const names = three();
     const held = await theirs.locks.lock(names[2]).lock();
     const party = await several.join();

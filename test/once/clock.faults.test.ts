@@ -33,7 +33,7 @@ async function next(options: OnceOptions): Promise<number> {
 }
 
 describe("the server's clock is stepped back", () => {
-  it("by a minute: a job of each second runs again one second later", async ({ annotate }) => {
+  it("by a minute: a job that runs each second runs again one second later", async ({ annotate }) => {
     const every = 1_000;
     await next({ every });
     clock.jump(-60_000);
@@ -45,7 +45,7 @@ describe("the server's clock is stepped back", () => {
     clock.jump(60_000);
   });
 
-  it("a turn that is done is taken for one interval more, from the first call after the step", async () => {
+  it("a finished turn is taken for one interval more, from the first call after the step", async () => {
     const { name } = stage.lock;
     await next({ every: HOUR });
     clock.jump(-24 * HOUR);
@@ -84,7 +84,7 @@ describe("the server's clock is stepped back", () => {
     clock.jump(24 * HOUR);
   });
 
-  it("a turn that runs stays its caller's, and its end counts", async () => {
+  it("a running turn stays its caller's, and its end counts", async () => {
     const { near, lock } = stage;
     const every = HOUR;
     const first = await near.locks.runOnce(lock.name, { every, lease: 600 }, async (turn) => {

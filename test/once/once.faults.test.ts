@@ -5,6 +5,7 @@ import { onceLua } from "../../src/redis/lua.generated.ts";
 import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";
 import { Actor } from "../support/actor.ts";
+import { onNodeRedis } from "../support/carrier.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Match, TcpProxy } from "../support/tcp-proxy.ts";
@@ -45,7 +46,7 @@ describe("a process that is killed in the body", () => {
     expect(await heir.call("endRun", 0)).toMatchObject({ outcome: { ran: true, value: "done" } });
   });
 
-  it("keeps it to the end of the interval where that is asked for", async () => {
+  it("keeps it to the end of the interval if asked to", async () => {
     const victim = await start();
     const name = freshName();
     await victim.call("startRun", name, { every: HOUR, lease: 300, onCrash: "keep" });
@@ -55,7 +56,7 @@ describe("a process that is killed in the body", () => {
   });
 });
 
-it("a process that stood still learns that its turn was taken over", async () => {
+it("a process that was suspended notices that its turn was taken over", async () => {
   const [sleeper, heir] = await Promise.all([start(), start()]);
   const name = freshName();
   const options = { every: HOUR, lease: 300 };
@@ -71,7 +72,7 @@ it("a process that stood still learns that its turn was taken over", async () =>
   expect(await own.admin.get(keyOf(name))).toMatch(/^1d /);
 });
 
-describe("an answer that is lost", () => {
+describe("a lost answer", () => {
   it("to begin: the body runs, and runs once", async () => {
     const { locks } = await own.parties.join({ url: proxy.url });
     await locks.runOnce(freshName(), { every: HOUR }, () => {}); // the server knows the scripts
@@ -86,7 +87,7 @@ describe("an answer that is lost", () => {
     });
   });
 
-  it("to begin, on a connection that sends nothing again: it is asked again", async () => {
+  it("to begin, on a connection that does not resend: the call asks again", async () => {
     const redis = { autoResendUnfulfilledCommands: false };
     const { locks } = await own.parties.join({ url: proxy.url, redis });
     const name = freshName();
@@ -98,7 +99,7 @@ describe("an answer that is lost", () => {
     await lost;
   });
 
-  it("to the end: it is told again, and is no loss", async () => {
+  it("to the end: it is sent again, and is no loss", async () => {
     const { locks } = await own.parties.join({ url: proxy.url });
     for (const every of [HOUR, 20]) {
       const name = freshName();
@@ -109,7 +110,7 @@ describe("an answer that is lost", () => {
     }
   });
 
-  it("to the end, on a connection that sends nothing again: the caller has its result, and the turn is over", async () => {
+  it("to the end, on a connection that does not resend: the caller has its result, and the turn is over", async () => {
     const redis = { autoResendUnfulfilledCommands: false };
     const { locks } = await own.parties.join({ url: proxy.url, redis });
     const errors: Error[] = [];
@@ -123,7 +124,7 @@ describe("an answer that is lost", () => {
   });
 });
 
-it("a beginning that comes late, when its caller has gone, is taken back", async () => {
+it("a late beginning is taken back once its caller has gone", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
   await locks.runOnce(freshName(), { every: HOUR }, () => {});
   const name = freshName();
@@ -139,7 +140,8 @@ it("a beginning that comes late, when its caller has gone, is taken back", async
   await until(async () => (await own.admin.exists(keyOf(name))) === 0);
 });
 
-it("a client that is closed between two tries of a beginning has taken it back", async () => {
+// node-redis tries to reconnect at once, without the pause that these two tests use.
+it.skipIf(onNodeRedis)("a client closed between two tries of a beginning has taken it back", async () => {
   const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
   const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
   await locks.runOnce(freshName(), { every: HOUR }, () => {});
@@ -154,8 +156,8 @@ it("a client that is closed between two tries of a beginning has taken it back",
   expect(await own.admin.exists(keyOf(name))).toBe(0);
 });
 
-it.each(["in its pause", "while its question is unanswered"])(
-  "a caller that goes %s leaves no pause behind: its timer would keep the process alive",
+it.skipIf(onNodeRedis).each(["in its pause", "while its question is unanswered"])(
+  "a caller that goes %s leaves no pause timer that would keep the process alive",
   async (when) => {
     const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
     const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
@@ -181,7 +183,7 @@ it.each(["in its pause", "while its question is unanswered"])(
   },
 );
 
-it("a copy of begin behind a run that is over begins nothing", async () => {
+it("a copy of begin after a finished run begins nothing", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
   await locks.runOnce(freshName(), { every: HOUR }, () => {});
   const name = freshName();
@@ -195,7 +197,7 @@ it("a copy of begin behind a run that is over begins nothing", async () => {
   expect(await own.admin.exists(keyOf(name))).toBe(0);
 });
 
-it("Redis that does not answer: the call rejects, and runs nothing", async () => {
+it("a Redis that does not answer makes the call reject, and the body does not run", async () => {
   const { locks, redis } = await own.parties.join({ url: proxy.url, client: { replyTimeout: 300 } });
   await redis.ping();
   proxy.freeze("all");
@@ -207,7 +209,7 @@ it("Redis that does not answer: the call rejects, and runs nothing", async () =>
   }
 });
 
-it("a turn of another format, or of something else, is refused at once", async () => {
+it("a turn of another format, or another value, is refused at once", async () => {
   const { locks } = await own.parties.join({ url: own.url });
   const name = freshName();
   await own.admin.set(keyOf(name), "2r what that version likes");

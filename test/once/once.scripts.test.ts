@@ -47,7 +47,7 @@ const micros = async (): Promise<number> => {
   return Number(seconds) * 1_000_000 + Number(rest);
 };
 
-it("one begins, the others are told how long it may take; then how long nobody begins again", async () => {
+it("one caller begins, and the others learn how long it may take, and then how long none begins again", async () => {
   const [code, now, begun, ttl] = await begin(hold(1));
   expect([code, begun, ttl]).toEqual([OWNER, String(now), 5_000]);
   expect(await begin(hold(2))).toMatchObject([HELD, expect.anything(), expect.anything()]);
@@ -69,7 +69,7 @@ it("the interval counts from the beginning, not from the end", async () => {
   expect(await micros()).toBeGreaterThanOrEqual(Number(begun) + every * 1_000);
 });
 
-it("a body that takes longer than the interval frees the next one when it ends", async () => {
+it("a body that takes longer than the interval frees the turn when it ends", async () => {
   const [, , begun] = await begin(hold(1), { every: 5 });
   await until(async () => (await micros()) > Number(begun) + 5_000, { what: "the end of the interval" });
   expect((await begin(hold(2), { every: 5 }))[0]).toBe(HELD);
@@ -91,14 +91,14 @@ describe("a late copy", () => {
     expect(await redis.exists(TURN)).toBe(0);
   });
 
-  it("of begin, in time, says that it runs, and only raises its TTL", async () => {
+  it("of begin, in time, says that it runs, and only extends its TTL", async () => {
     const [, , begun] = await begin(hold(1));
     await run("renew", hold(1), 90_000);
     expect(await begin(hold(1))).toMatchObject([MINE, expect.anything(), begun, expect.anything()]);
     expect(await redis.pttl(TURN)).toBeGreaterThan(80_000);
   });
 
-  it("of end changes nothing, and is told so", async () => {
+  it("of end changes nothing, and its answer says so", async () => {
     const [, , begun] = await begin(hold(1));
     await end(hold(1), begun);
     await redis.pexpire(TURN, 1_000);
@@ -106,14 +106,14 @@ describe("a late copy", () => {
     expect(await redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
   });
 
-  it("of a renewal that comes behind the end does not keep the turn", async () => {
+  it("of a renewal after the end does not keep the turn", async () => {
     const [, , begun] = await begin(hold(1), { every: 1_000 });
     await end(hold(1), begun, 1_000);
     expect(await run("renew", hold(1), 30_000)).toEqual([TAKEN, 0]);
     expect(await redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
   });
 
-  it("of end, or of leave, does not touch the turn of another one", async () => {
+  it("of end, or of leave, does not touch another caller's turn", async () => {
     const [, , begun] = await begin(hold(1), { every: 1 });
     await until(async () => (await micros()) > Number(begun) + 1_000, { what: "the end of the interval" });
     await end(hold(1), begun, 1);
@@ -132,7 +132,7 @@ describe("a crash", () => {
     await until(async () => (await begin(hold(2)))[0] === OWNER);
   });
 
-  it("keeps it to its end where that is asked for, also aligned", async () => {
+  it("keeps it to its end if asked to, also aligned", async () => {
     await begin(hold(1), { lease: 30, crash: "keep" });
     expect(await redis.pttl(TURN)).toBeGreaterThan(50_000);
     await redis.flushall();
@@ -141,7 +141,7 @@ describe("a crash", () => {
   });
 });
 
-it("a server that thinks that it is 1970 begins turns and ends them", async () => {
+it("a server whose clock is in 1970 begins turns and ends them", async () => {
   const { server: young, clock } = await launchWithClock();
   const one = new Redis(young.url);
   onTestFinished(async () => {
@@ -160,13 +160,13 @@ it("a server that thinks that it is 1970 begins turns and ends them", async () =
   expect(next).toBe(GONE);
 });
 
-it("what was begun and never ran is taken back", async () => {
+it("a turn that began and never ran is taken back", async () => {
   await begin(hold(1), { crash: "keep" });
   expect(await run("leave", hold(1))).toBe(RELEASED);
   expect(await redis.exists(TURN)).toBe(0);
 });
 
-it("a renewal raises what runs", async () => {
+it("a renewal extends a running turn", async () => {
   await begin(hold(1));
   expect(await run("renew", hold(1), 30_000)).toEqual([RENEWED, 30_000]);
   expect(await run("renew", hold(2), 30_000)).toEqual([TAKEN, 0]);
@@ -174,7 +174,7 @@ it("a renewal raises what runs", async () => {
   expect(await run("renew", hold(1), 30_000)).toEqual([GONE, 0]);
 });
 
-it("an end is told to a Redis that is full", async () => {
+it("a full Redis accepts an end", async () => {
   const [, , begun] = await begin(hold(1));
   await redis.config("SET", "maxmemory", "1");
   try {
@@ -186,7 +186,7 @@ it("an end is told to a Redis that is full", async () => {
   }
 });
 
-it("what stands in the key and is no turn is left alone", async () => {
+it("a key that holds no turn is left alone", async () => {
   for (const [text, error] of [
     ["2r 1700000000000000 x", "LOCKFORMAT 2"],
     ["hello", "WRONGTYPE"],

@@ -29,7 +29,7 @@ async function two() {
   return { name, key: keyOf(name), redis, here: here.locks, there: there.locks };
 }
 
-it("one runs the body, the others are told that it runs, and then that it ran", async () => {
+it("one caller runs the body, and the others learn that it runs, and then that it ran", async () => {
   const { name, redis, key, here, there } = await two();
   let finish = (_: string) => {};
   const body = () =>
@@ -49,7 +49,7 @@ it("one runs the body, the others are told that it runs, and then that it ran", 
   }
 });
 
-it("the body is told when it began, and holds its turn until it has ended", async () => {
+it("the body receives the time of its beginning, and holds its turn until it has ended", async () => {
   const { name, redis, key, here } = await two();
   let turn: Turn | undefined;
   await here.runOnce(name, { every: HOUR }, async (given) => {
@@ -75,7 +75,7 @@ it("aligned, a run counts for its slot of the server's clock", async () => {
   expect(Math.abs(end - (Math.floor(begin / HOUR) + 1) * HOUR)).toBeLessThan(2_000);
 });
 
-it("a body that takes longer than the interval is renewed, and when it has ended the next one may begin", async () => {
+it("a body that takes longer than the interval is renewed, and after its end the next one may begin", async () => {
   const { name, redis, key, here, there } = await two();
   const every = 30;
   const begins: number[] = [];
@@ -105,14 +105,14 @@ describe("a body that throws", () => {
     return { value: (await redis.get(key)) ?? "", left: await redis.pttl(key), there, name, given };
   };
 
-  it("leaves the turn to its lease, behind which another process runs it", async () => {
+  it("leaves the turn to its lease, after which another process runs it", async () => {
     const { value, left, there, name, given } = await run({ lease: 200 })();
     expect(value).toMatch(/^1r /);
     expect(left).toBeLessThanOrEqual(200);
     await until(async () => (await there.runOnce(name, given, () => "again")).ran);
   });
 
-  it("keeps it taken where that is asked for", async () => {
+  it("keeps it taken if asked to", async () => {
     const { value, left } = await run({ lease: 200, onCrash: "keep" })();
     expect(value).toMatch(/^1d /);
     expect(left).toBeGreaterThan(HOUR - 60_000);
@@ -145,7 +145,7 @@ it("a turn that is gone aborts the body's signal, and the call rejects with the 
   expect(await redis.exists(key)).toBe(0);
 });
 
-it("a turn that another one has by the end is a loss too", async () => {
+it("a turn that another caller has by the end is a loss too", async () => {
   const { name, redis, key, here } = await two();
   const call = here.runOnce(name, { every: HOUR }, async () => {
     await redis.set(key, "1r 1700000000000000 somebody", "PX", 10_000);
@@ -168,7 +168,7 @@ it("processes that call all the time run once in each interval", async () => {
   expect(begins.length).toBeGreaterThan(time / every / 2);
 });
 
-it("tells its client's events", async () => {
+it("a run emits events of its client", async () => {
   const { name, here, there } = await two();
   const events: unknown[] = [];
   for (const locks of [here, there]) {
@@ -209,7 +209,7 @@ it("close() waits for bodies that run, and refuses later calls", async () => {
   expect(await redis.get(key)).toMatch(/^1d /);
 });
 
-it("close() takes the turn of a body that does not end, as a crash would", async () => {
+it("close() ends the turn of a body that does not end, as a crash would", async () => {
   const { name, here, redis, key } = await two();
   const errors: unknown[] = [];
   here.on("error", (error) => errors.push(error));
@@ -227,7 +227,7 @@ it("close() takes the turn of a body that does not end, as a crash would", async
   expect(await redis.get(key)).toMatch(/^1r /);
 });
 
-it("a signal ends the asking, and leaves nothing behind", async () => {
+it("a signal ends the request, and leaves nothing behind", async () => {
   const { name, here, redis, key } = await two();
   const reason = new Error("not now");
   expect(
@@ -237,6 +237,7 @@ it("a signal ends the asking, and leaves nothing behind", async () => {
   const call = here.runOnce(name, { every: HOUR, signal: controller.signal }, () => expect.unreachable());
   controller.abort(reason);
   expect(await failure(call)).toBe(reason);
+  await redis.ping(); // Redis has executed it
   await until(async () => (await redis.exists(key)) === 0);
   const late = new AbortController();
   const running = here.runOnce(name, { every: HOUR, signal: late.signal }, () => {
@@ -246,7 +247,7 @@ it("a signal ends the asking, and leaves nothing behind", async () => {
   expect(await running).toEqual({ ran: true, value: "ran" });
 });
 
-it("refuses what it does not understand, and still adds listeners", async () => {
+it("runOnce refuses unknown options, and still adds listeners", async () => {
   const { name, here } = await two();
   const once = here.runOnce.bind(here) as (...args: unknown[]) => Promise<unknown>;
   const body = () => {};
@@ -283,7 +284,7 @@ it("refuses what it does not understand, and still adds listeners", async () => 
   expect(told).toBe(1);
 });
 
-it("is refused on several masters, with the reason", async () => {
+it("runOnce is refused on several masters, with the reason", async () => {
   const { redis } = await parties.join();
   const others = [await parties.join(), await parties.join()].map((party) => party.redis);
   const locks = createQuorumClient([redis, ...others]);

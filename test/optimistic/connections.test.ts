@@ -29,7 +29,7 @@ const { connect } = transactions((props) => {
 });
 
 describe("connections", () => {
-  it("are used again, and 8 at most, however many call", async () => {
+  it("are reused, and 8 at most, however many callers there are", async () => {
     const before = await connectionIds(other, "normal");
     await optimistic(redis, [key], sell(key));
     const [own] = (await connectionIds(other, "normal")).filter((id) => !before.includes(id));
@@ -74,7 +74,7 @@ describe("connections", () => {
     expect(await optimistic(redis, [key], (tx) => tx.redis.get(key))).toBe("done");
   });
 
-  it("close when they were idle for 10 s", async () => {
+  it("close after 10 s without use", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const before = await connectionIds(other, "normal");
@@ -157,7 +157,7 @@ describe("a process", { timeout: 30_000 }, () => {
     expect(lag).toBeLessThan(8_000); // idle connections close after 10 s
   });
 
-  it("does not exit in the middle of a transaction", async () => {
+  it("does not exit during a transaction", async () => {
     const script = `
       await optimistic(redis, [key], () => {}); // the connection that is used again
       redis.stream.unref();

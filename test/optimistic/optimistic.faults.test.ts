@@ -76,7 +76,7 @@ describe("the connection breaks", () => {
     ["the reply to WATCH is lost", "dropReply", "watch", 1],
     ["a read is lost", "dropCommand", "get", 2],
     ["the reply to a read is lost", "dropReply", "get", 2],
-  ] as const)("%s: it is tried again", async (_, fault, command, wanted) => {
+  ] as const)("%s: it is retried", async (_, fault, command, wanted) => {
     const { near, far, proxy, lock } = stage;
     await warm();
     let runs = 0;
@@ -89,7 +89,7 @@ describe("the connection breaks", () => {
     expect([runs, await far.redis.get(lock.name)]).toEqual([wanted, "1"]);
   });
 
-  it("the body's own error counts when the connection is well, and not when it rests on a lost one", async () => {
+  it("the body's own error counts if the connection is sound, and not if it results from a lost one", async () => {
     const { near, proxy, lock } = stage;
     await warm();
     const dropped = proxy.dropReply(named("get"));
@@ -107,9 +107,9 @@ describe("the connection breaks", () => {
   });
 
   it.each([
-    ["the reply to EXEC is lost: executed once, told as unknown, not tried again", "dropReply", "exec", "1"],
-    ["EXEC is lost: not executed, told as unknown all the same", "dropCommand", "exec", null],
-    ["MULTI is lost with all behind it: the same", "dropCommand", "multi", null],
+    ["the reply to EXEC is lost: executed once, reported as unknown, not retried", "dropReply", "exec", "1"],
+    ["EXEC is lost: not executed, reported as unknown all the same", "dropCommand", "exec", null],
+    ["MULTI is lost with all later commands: the same", "dropCommand", "multi", null],
   ] as const)("%s", async (_, fault, command, stored) => {
     const { near, far, proxy, lock } = stage;
     await warm();
@@ -128,7 +128,7 @@ describe("the connection breaks", () => {
     await optimistic(near.redis, [lock.name], add(lock.name, 1));
   });
 
-  it("with a copy of EXEC under way that arrives later: the outcome was unknown, and stays single", async () => {
+  it("while a copy of EXEC is under way that arrives later: the outcome is unknown, and happens once", async () => {
     const { far, proxy, lock } = stage;
     const redis = impatient();
     await optimistic(redis, ["warm"], () => {});
@@ -142,7 +142,7 @@ describe("the connection breaks", () => {
 });
 
 describe("Redis does not answer", () => {
-  it("anybody: refused connections are tried again for 5 s, then it rejects", async ({ annotate }) => {
+  it("any caller: refused connections are retried for 5 s, then it rejects", async ({ annotate }) => {
     const { near, proxy, lock } = stage;
     proxy.refuse(true);
     proxy.cut();
@@ -185,7 +185,7 @@ describe("Redis does not answer", () => {
   it.each([
     ["WATCH", "watch"],
     ["a read", "get"],
-  ])("%s of a half-open connection: another one is taken", async (_, command) => {
+  ])("%s of a half-open connection: another connection is used", async (_, command) => {
     const { far, proxy, lock } = stage;
     const redis = impatient();
     await optimistic(redis, [lock.name], (tx) => tx.redis.ping());
@@ -198,7 +198,7 @@ describe("Redis does not answer", () => {
     expect([runs, await far.redis.get(lock.name)]).toEqual([command === "get" ? 2 : 1, "1"]);
   });
 
-  it("EXEC: unknown", async () => {
+  it("EXEC: the outcome is unknown", async () => {
     const { proxy, lock } = stage;
     const redis = impatient();
     const call = optimistic(redis, [lock.name], async (tx) => {
@@ -209,7 +209,7 @@ describe("Redis does not answer", () => {
   });
 });
 
-it("a server that refuses writes is told, and nothing is half done", async () => {
+it("a server that refuses writes is reported, and nothing is half done", async () => {
   const { far, near, lock } = stage;
   await warm();
   const call = optimistic(near.redis, [lock.name], async (tx) => {
@@ -222,7 +222,7 @@ it("a server that refuses writes is told, and nothing is half done", async () =>
   expect(await far.redis.exists(lock.name)).toBe(0);
 });
 
-it("a server that became a replica is left: nothing is executed there", async () => {
+it("a server that became a replica is abandoned, and nothing is executed there", async () => {
   const { far, near, lock } = stage;
   await warm();
   let runs = 0;

@@ -46,7 +46,7 @@ describe("a transaction", () => {
     expect(tx.replies).toEqual([1, 6, "6"]);
   });
 
-  it("runs again when somebody else has written, and only then", async () => {
+  it("runs again only if another client has written meanwhile", async () => {
     await other.set(key, 5);
     let runs = 0;
     const seen = await optimistic(redis, [key], async (tx) => {
@@ -62,7 +62,7 @@ describe("a transaction", () => {
     ["is set to the value that it had", (key) => other.set(key, 1)],
     ["was changed and changed back", (key) => other.incr(key).then(() => other.decr(key))],
     ["was deleted", (key) => other.del(key)],
-    ["was deleted and made again", (key) => other.del(key).then(() => other.set(key, 1))],
+    ["was deleted and created again", (key) => other.del(key).then(() => other.set(key, 1))],
     ["got another time to live", (key) => other.expire(key, 100)],
     ["was renamed", (key) => other.rename(key, `${key}:old`)],
     [
@@ -94,7 +94,7 @@ describe("a transaction", () => {
     expect([runs, await other.get(`${key}:done`)]).toEqual([2, "2"]);
   });
 
-  it("conflicts when its key runs out by itself, though nobody looks", async () => {
+  it("conflicts when a key expires, though no client reads it", async () => {
     await other.set(key, 1, "PX", 2_000);
     const end = Date.now() + 2_050;
     let runs = 0;
@@ -110,7 +110,7 @@ describe("a transaction", () => {
     else expect(runs).toBeGreaterThanOrEqual(2);
   });
 
-  it("conflicts when a missing key is made", async () => {
+  it("conflicts when a missing key is created", async () => {
     let runs = 0;
     const made = await optimistic(redis, [key], async (tx) => {
       const found = await tx.redis.get(key);
@@ -144,7 +144,7 @@ describe("a transaction", () => {
     expect([runs, await other.get(`${key}:target`)]).toEqual([2, "11"]);
   });
 
-  it("confirms what it read although it writes nothing", async () => {
+  it("confirms its reads although it writes nothing", async () => {
     await other.mset(key, 1, `${key}:2`, 1);
     let runs = 0;
     const read = await optimistic(redis, [key, `${key}:2`], async (tx) => {
@@ -189,8 +189,8 @@ describe("a transaction", () => {
   });
 });
 
-describe("conflicts without end", () => {
-  it.each([0, 1, 5])("with %i retries end in a ConflictError after one try more", async (retries) => {
+describe("conflicts without limit", () => {
+  it.each([0, 1, 5])("with %i retries end in a ConflictError after one more try", async (retries) => {
     let runs = 0;
     const error = await failure(
       optimistic(
@@ -210,7 +210,7 @@ describe("conflicts without end", () => {
     expect([runs, await other.exists(`${key}:2`)]).toEqual([retries + 1, 0]);
   });
 
-  it("are 17 tries by default, with pauses at random up to 2, 4, 8 … 250 ms", async ({ annotate }) => {
+  it("end after 17 tries by default, with random pauses up to 2, 4, 8 … 250 ms", async ({ annotate }) => {
     const { seed, next } = seeded();
     await annotate(`HOLDFAST_SEED=${seed}`);
     const drawn: number[] = [];
@@ -233,7 +233,7 @@ describe("conflicts without end", () => {
     expect(drawn).toHaveLength(16);
   });
 
-  it("never end with retries: Infinity, until the signal does it", async () => {
+  it("never end with retries: Infinity, until the signal ends them", async () => {
     const controller = new AbortController();
     let runs = 0;
     const body = async () => {

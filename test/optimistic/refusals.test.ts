@@ -30,7 +30,7 @@ describe("a signal", () => {
     expect(await connectionIds(other, "normal")).toEqual(before);
   });
 
-  it("ends it at once while the body runs; what that does later is refused", async () => {
+  it("ends it at once while the body runs, whose later commands are refused", async () => {
     const controller = new AbortController();
     let later: (() => unknown)[] = [];
     const body = async (tx: Transaction<Redis>) => {
@@ -57,7 +57,7 @@ describe("a signal", () => {
     expect(await other.exists(key)).toBe(0);
   });
 
-  it("that aborts some microtasks after the body has returned: no EXEC is sent after that", async () => {
+  it("that aborts some microtasks after the body has returned prevents any later EXEC", async () => {
     const log: string[] = [];
     const { sendCommand } = Redis.prototype;
     const spy = vi.spyOn(Redis.prototype, "sendCommand").mockImplementation(function (this: Redis, ...args) {
@@ -105,7 +105,7 @@ describe("a signal", () => {
     expect([await failure(call), runs]).toEqual([reason, 1]);
   });
 
-  it("ends the waiting for a connection, and the others keep their places", async () => {
+  it("ends the wait for a connection, and the others keep their places", async () => {
     const open: (() => void)[] = [];
     const busy = Array.from({ length: 8 }, () =>
       optimistic(redis, [key], () => new Promise<void>((end) => open.push(end))),
@@ -158,7 +158,7 @@ describe("commands that fail", () => {
     expect(await optimistic(redis, [key], sell(key))).toBe("sold out");
   });
 
-  it("while reading: they are the body's to catch", async () => {
+  it("while reading: the body may catch them", async () => {
     await other.lpush(key, 1);
     const body = (tx: Transaction<Redis>) => tx.redis.get(key).catch((error: Error) => error.message);
     expect(await optimistic(redis, [key], body)).toContain("WRONGTYPE");
@@ -176,7 +176,7 @@ describe("commands that fail", () => {
     expect(await other.exists(key)).toBe(0);
   });
 
-  it("when the right to MULTI is taken away meanwhile: what was executed is unknown", async () => {
+  it("if the right to MULTI is revoked meanwhile: the outcome is unknown", async () => {
     const user = freshName("user").replaceAll(":", "-");
     await other.call("ACL", "SETUSER", user, "on", "nopass", "~*", "+@all");
     onTestFinished(async () => void (await other.call("ACL", "DELUSER", user)));

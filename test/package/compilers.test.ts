@@ -91,13 +91,13 @@ async function said(
 }
 
 describe.each(Object.entries(COMPILERS))("%s", (compiler, { version, settings }) => {
-  it("is the compiler that is meant", async () => {
+  it("is the intended compiler", async () => {
     const tsc = join(root, "node_modules", compiler, "bin/tsc");
     expect((await run(process.execPath, [tsc, "--version"])).stdout).toContain(version);
   });
 
   it.each(settings)(
-    "has nothing to say about what users write: $moduleResolution, $lib, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
+    "accepts users' programs: $moduleResolution, $lib, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
     async (settings) => {
       expect(await said(compiler, ["main.ts", "entries.ts"], settings)).toBe("");
     },
@@ -105,7 +105,7 @@ describe.each(Object.entries(COMPILERS))("%s", (compiler, { version, settings })
   );
 });
 
-describe("a program that names no types, as it is the default from TypeScript 6 on", () => {
+describe("a program that lists no types, the default from TypeScript 6 on", () => {
   it.each([...entryPoints(join(packed, "package")).keys()])(
     "compiles with %s alone, which brings the types of Node.js",
     async (entry) => {
@@ -119,7 +119,7 @@ describe("a program that names no types, as it is the default from TypeScript 6 
 
 describe("this check", () => {
   it(
-    "sees a declaration that is wrong, and a wrong use of a right one",
+    "finds a wrong declaration, and a wrong use of a right one",
     async () => {
       const path = join(folder, "node_modules/second-holdfast/dist/spin.d.ts");
       await appendFile(path, "export declare const wrong: NotThere;\n");

@@ -86,9 +86,13 @@ function listAfter(expression: string): string[] {
   return service.getCompletionsAtPosition(PATH, text.length, {})?.entries.map(({ name }) => name) ?? [];
 }
 
-it.each(Object.entries(LISTS))("after %s comes what it promises", { timeout: 120_000 }, (of, has) => {
-  expect(listAfter(of).sort()).toEqual([...has].sort());
-});
+it.each(Object.entries(LISTS))(
+  "after %s, the editor offers the promised completions",
+  { timeout: 120_000 },
+  (of, has) => {
+    expect(listAfter(of).sort()).toEqual([...has].sort());
+  },
+);
 
 it("the program has no other mistake than the dot at its end", { timeout: 120_000 }, () => {
   text = PROGRAM;
@@ -97,7 +101,7 @@ it("the program has no other mistake than the dot at its end", { timeout: 120_00
   expect(said.map(({ messageText }) => messageText)).toEqual([]);
 });
 
-it("the declarations say nothing that is marked as internal", () => {
+it("the declarations contain nothing marked as internal", () => {
   const files = readdirSync(join(folder, "dist")).filter((file) => file.endsWith(".d.ts"));
   expect(files).toContain("api-lease.d.ts");
   const marked = files.filter((file) =>

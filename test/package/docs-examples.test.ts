@@ -24,7 +24,11 @@ async function charge(what: { id: number }, how: { signal?: AbortSignal; fence: 
 async function sendParcel(what: { id: number }): Promise<void> {
   if (!(what.id > 0)) throw new Error("sendParcel: bad order");
 }
-void [order, charge, sendParcel];
+async function isPaid(what: { id: number }): Promise<boolean> {
+  if (!(what.id > 0)) throw new Error("isPaid: bad order");
+  return false;
+}
+void [order, charge, isPaid, sendParcel];
 `.replaceAll("\n", " ");
 
 /** Far more than an example takes: it hangs, or leaves something open that keeps its process alive. */
@@ -175,7 +179,7 @@ describe("the examples in the docs", () => {
 
   it.skipIf(noPostgres === "")(`with PostgreSQL are skipped: ${noPostgres}`, () => {});
 
-  it("are right under strict types", { timeout: 240_000 }, () => {
+  it("are correct under strict types", { timeout: 240_000 }, () => {
     expect(typeErrors(new Map(examples.map((example) => [write(example), example])))).toEqual([]);
   });
 });
@@ -183,18 +187,18 @@ describe("the examples in the docs", () => {
 describe("this check", () => {
   const example = (code: string): Example => ({ info: "ts", line: 1, name: "made-up.md:1", code });
 
-  it("sees an example that throws", async () => {
+  it("finds an example that throws", async () => {
     const { code, output } = await run(write(example('throw new Error("a bad example");')));
     expect(code).toBe(1);
     expect(output).toContain("a bad example");
   });
 
-  it("sees an example that leaves a connection open", async () => {
+  it("finds an example that leaves a connection open", async () => {
     const path = write(example('import { Redis } from "ioredis"; await new Redis().ping();'));
     expect(await run(path, 2_000)).toEqual({ code: null, output: "" });
   });
 
-  it("sees an unheard error event", async () => {
+  it("finds an unhandled error event", async () => {
     const { output } = await run(
       write(
         example(`
@@ -210,7 +214,7 @@ describe("this check", () => {
     expect(output).toContain("LOCK_LEFT_BEHIND");
   });
 
-  it("sees a wrong type", { timeout: 240_000 }, () => {
+  it("finds a wrong type", { timeout: 240_000 }, () => {
     const wrong = example("charge(order, { fence: true });");
     expect(typeErrors(new Map([[write(wrong), wrong]]))).toEqual([
       "made-up.md:1: Type 'boolean' is not assignable to type 'number'.",

@@ -115,11 +115,11 @@ describe("the examples of the doc comments", () => {
     expect(new Set(examples.map(fileOf)).size).toBe(examples.length);
   });
 
-  it.each(examples)("$name runs, and is right under strict types", ({ name }) => {
+  it.each(examples)("$name runs, and is correct under strict types", ({ name }) => {
     expect({ types: errors.get(name), run: outcomes.get(name) }).toEqual({ types: [], run: [] });
   });
 
-  it("are there for every function, and every method of clients, locks and leases", () => {
+  it("exist for every function, and every method of clients, locks and leases", () => {
     const wanted = docs.filter(
       ({ name, isFunction }) => isFunction && (CLIENTS.test(name) || !name.includes(".")),
     );
@@ -130,7 +130,7 @@ describe("the examples of the doc comments", () => {
 });
 
 describe("this check", () => {
-  it("sees an example that throws, warns, rejects, returns, hangs or ends its process, and goes on after it", () => {
+  it("finds an example that throws, warns, rejects, returns, hangs or ends its process, and goes on after it", () => {
     const seen = PLANTED.map(({ name }) => [name, planted.get(name)?.join("\n").split("\n")[0]]);
     expect(Object.fromEntries(seen)).toEqual({
       throws: "Error: a bad example",
@@ -145,7 +145,7 @@ describe("this check", () => {
     });
   });
 
-  it("sees a wrong type, in the example's own line", () => {
+  it("finds a wrong type, in the example's own line", () => {
     const seen = PLANTED.flatMap(({ name }) => errors.get(name) ?? []);
     expect(seen).toEqual([
       "line 2: Argument of type 'number' is not assignable to parameter of type 'string'.",

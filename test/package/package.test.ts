@@ -21,7 +21,7 @@ import { COPIED_AT, consumer, npm } from "./packed.ts";
 /** What it may take on a user's disk. */
 const WEIGHT_KIB = 1100;
 /** What importing the lock loads of it, and the types that it has. */
-const LOCK_KIB = 425;
+const LOCK_KIB = 430;
 /**
  * What `createLockClient` is in bytes when it is bundled and minified, with the two dependencies
  * and without ioredis.
@@ -72,7 +72,7 @@ describe("the tarball", () => {
     expect(packed).not.toContain("docs/maintaining.md");
   });
 
-  it("has all that its pages link to; pictures of the page stay in the repository", async () => {
+  it("has everything that its pages link to; pictures of the page stay in the repository", async () => {
     for (const page of packed.filter((path) => path.endsWith(".md"))) {
       const text = await readFile(join(temp, "package", page), "utf8");
       const targets = links(text).map(({ target }) => target.replace(/#.*/, ""));
@@ -98,7 +98,7 @@ describe("the tarball", () => {
   });
 
   it(
-    "is made of an install from git as well, which builds dist",
+    "is also built by an install from git, which builds dist",
     async () => {
       const source = join(temp, "source");
       await rm(join(source, "dist"), { recursive: true });
@@ -126,7 +126,7 @@ describe("the tarball", () => {
     COMPILING,
   );
 
-  it("is light", async () => {
+  it("is small", async () => {
     const kib = async (paths: readonly string[]) => {
       const folders = new Set(paths.map((path) => join(path, "..")));
       const sizes = await Promise.all(paths.map((path) => stat(join(temp, "package", path))));
@@ -154,7 +154,7 @@ describe("the tarball", () => {
     }
   });
 
-  it("is lighter where only createLockClient is bundled: without the other entry points and their scripts", async () => {
+  it("is smaller if only createLockClient is bundled: without the other entry points and their scripts", async () => {
     const { outputFiles } = await build({
       stdin: {
         contents: 'export { createLockClient } from "./dist/index.js";',
@@ -175,7 +175,7 @@ describe("the tarball", () => {
     expect(present(handoffLua)).toBeGreaterThan(9);
   });
 
-  it("has exporters that load nothing of the lock but how names are printed, and the lock nothing of them", async () => {
+  it("has exporters that load only the printing of names from the lock, and the lock nothing of them", async () => {
     const lock = new Set(await reachedFrom("dist/index.js"));
     for (const name of ["otel", "prometheus"]) {
       const exporter = await reachedFrom(`dist/${name}.js`);
@@ -242,7 +242,7 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     await compile(folder);
   });
 
-  it("compiles what users write, and runs it", async () => {
+  it("compiles users' programs, and runs them", async () => {
     const { stdout, stderr } = await node("main.js");
     expect({ stdout: stdout.trim().split("\n"), stderr }).toEqual({ stdout: SAID, stderr: "" });
   });
@@ -252,7 +252,7 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     expect(stdout.trim()).toBe("required true true");
   });
 
-  it("has the program, which says what it lacks where ioredis is not installed", async () => {
+  it("has the command line, which reports what it lacks if ioredis is not installed", async () => {
     const program = join(folder, "node_modules/holdfast/dist/cli.js");
     const args = ["--redis", testUrl(), freshName(), "--", "echo", "ran"];
     expect((await run(process.execPath, [program, "run", ...args])).stdout).toBe("ran\n");
@@ -266,7 +266,7 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     const lacking = run(process.execPath, [join(alone, "node_modules/holdfast/dist/cli.js"), "run", ...args]);
     await expect(lacking).rejects.toMatchObject({
       code: 69,
-      stderr: expect.stringMatching(/^holdfast: ioredis is not installed.*\n$/),
+      stderr: expect.stringMatching(/^holdfast: .* needs ioredis.*\n$/),
     });
   });
 

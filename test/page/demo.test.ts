@@ -32,18 +32,18 @@ it("shows the shop live, until Ctrl-C; no piece is sold twice, and nothing is le
   await own.admin.flushall();
   await own.admin.set("theirs", "x");
   const { demo, printed } = startDemo();
-  await until(() => /http:\S+/.test(printed()), { timeout: 30_000, what: "the page's address" });
+  await until(() => /http:\S+/.test(printed()), { timeout: 90_000, what: "the page's address" });
   const [url = ""] = /http:\S+/.exec(printed()) ?? [];
   const page = await browser.open(url);
-  await page.getByRole("link", { name: "product:blue-mug" }).click();
+  await page.getByRole("main").getByRole("link", { name: "product:blue-mug" }).click();
   await page.getByRole("heading", { name: "product:blue-mug" }).waitFor();
   await page
     .getByText(/^order \d+$/)
     .first()
     .waitFor();
-  await page.getByRole("button", { name: "Break …" }).waitFor();
-  await page.keyboard.press("h");
-  await page.getByText("Told by 4 processes").waitFor({ timeout: 20_000 });
+  await page.getByRole("button", { name: "Force-release …" }).waitFor();
+  await page.keyboard.press("w");
+  await page.getByText("Reported by 4 processes").waitFor({ timeout: 20_000 });
   await page.close();
   const ended = once(demo, "exit");
   demo.kill("SIGINT");
@@ -52,4 +52,4 @@ it("shows the shop live, until Ctrl-C; no piece is sold twice, and nothing is le
     expect.stringMatching(/\d+ pieces were sold, and none of them twice/),
   ]);
   expect(await own.admin.keys("*")).toEqual(["theirs"]);
-});
+}, 120_000);

@@ -103,7 +103,7 @@ it("another site learns nothing and does nothing, though authorize lets everybod
   const page = await browser.open(`http://127.0.0.1:${port}/locks`);
   await page.getByRole("link", { name: "order:42" }).waitFor();
   await page.goto(`http://127.0.0.1:${port}/locks#/lock/lock/order%3A42`);
-  await page.getByRole("button", { name: "Break …" }).waitFor();
+  await page.getByRole("button", { name: "Force-release …" }).waitFor();
 });
 
 it("a name that leads to this machine from elsewhere shows nothing", async () => {
@@ -126,13 +126,13 @@ it("the word of one's own page leaves the address bar, no script reads it, and n
   browser.expect(/403|Failed to load|a request/);
   const url = `http://localhost:${port}/`;
   const page = await browser.open(`${url}?word=open-sesame#/lock/lock/order%3A42`);
-  await page.getByRole("button", { name: "Break …" }).waitFor();
+  await page.getByRole("button", { name: "Force-release …" }).waitFor();
   expect(page.url()).toBe(`${url}#/lock/lock/order%3A42`);
   expect(await page.evaluate(() => document.cookie)).toBe("");
   await page.reload();
-  await page.getByRole("button", { name: "Break …" }).click();
+  await page.getByRole("button", { name: "Force-release …" }).click();
   await page.getByLabel("Name of the lock").fill("order:42");
-  await page.getByRole("button", { name: "Break it" }).click();
+  await page.getByRole("button", { name: "Force-release", exact: true }).click();
   await until(async () => !(await locks.lock("order:42").isLocked()));
 
   const evil = await listen((_, response) => {

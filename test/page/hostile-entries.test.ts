@@ -41,14 +41,14 @@ it("blanks no view, and is counted", async () => {
   await row(page).waitFor();
   await page.locator("#status[data-state=live]").waitFor();
   expect(await page.locator("#trouble").isHidden()).toBe(true);
-  await page.keyboard.press("h");
-  await page.getByText(/^5 entries were left out: what stands in holdfast:observed there/).waitFor();
+  await page.keyboard.press("w");
+  await page.getByText(/^5 entries were left out of holdfast:observed: not written by observe/).waitFor();
   await page.keyboard.press("n");
   // What is told by others goes on to be shown.
   await entry(lost("expired"));
   await page.getByText(/^lost \d.* ago$/).waitFor();
   await row(page).click();
-  await page.getByText(/^evil:1 lost it, after 30 s$/).waitFor();
+  await page.getByText(/^evil:1 lost it, and noticed that after 30 s$/).waitFor();
   await page.getByText(/^5 entries were left out/).waitFor();
 });
 

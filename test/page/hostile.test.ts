@@ -6,7 +6,7 @@ import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
-import { tellHeat, tellWaits } from "./scene.ts";
+import { tellWaits, tellWaitTimes } from "./scene.ts";
 
 // Names, labels, values and what processes tell: every view shows them as text, and no two of them alike.
 
@@ -50,8 +50,9 @@ const links = (page: Page) => page.locator("main a.name");
 it("all hostile names: a row for each, no two alike, and each leads to its own lock", async () => {
   const { url } = await serve();
   const locks = await join();
-  for (const name of HOSTILE) await locks.lock(name).lock();
-  await tellHeat(
+  const leases = [];
+  for (const name of HOSTILE) leases.push(await locks.lock(name).lock());
+  await tellWaitTimes(
     own.admin,
     HOSTILE.map((name) => [name, () => 1, () => 500] as const),
   );
@@ -67,17 +68,19 @@ it("all hostile names: a row for each, no two alike, and each leads to its own l
   );
   for (const name of HOSTILE.filter((_, i) => i % 7 === 0)) {
     await page.goto(`${url}/#/lock/lock/${encodeURIComponent(name)}`);
-    await page.getByRole("button", { name: "Break …" }).waitFor();
+    await page.getByRole("button", { name: "Force-release …" }).waitFor();
     expect(await page.locator("h1").textContent()).toBe(visible(name));
     expect(await page.title()).toBe(`${visible(name)} · Locks`);
   }
   await isHarmless(page);
-  await page.goto(`${url}/#/heat`);
+  await page.goto(`${url}/#/wait-times`);
   await links(page)
     .nth(HOSTILE.length - 1)
     .waitFor();
   await isHarmless(page);
   expect(new Set(await links(page).allTextContents()).size).toBe(HOSTILE.length);
+  // Kept until here: a lease that was garbage collected is warned of.
+  for (const lease of leases) await lease.unlock();
 });
 
 it("labels, hosts, reasons and what a trouble says are text in every view", async () => {
@@ -87,7 +90,7 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
   const leases = [await a.lock(name).lock(), await b.lock(other).lock()];
   const waiting = [b.lock(name).lock(), a.lock(other).lock()];
   for (const one of waiting) one.then((lease) => lease.unlock()).catch(() => {});
-  await tellHeat(
+  await tellWaitTimes(
     own.admin,
     [[name, () => 2, () => 500]],
     [
@@ -122,7 +125,7 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
     [`lock/lock/${encodeURIComponent(other)}`, ".history li"],
     ["lock/lock/foreign", ".card"],
     ["blocked", ".tree li"],
-    ["heat", "main a.name"],
+    ["wait-times", "main a.name"],
   ]) {
     await page.goto(`${url}/#/${view}`);
     await page
@@ -132,11 +135,11 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
     await isHarmless(page);
   }
   await page.goto(`${url}/#/lock/lock/${encodeURIComponent(name)}`);
-  await page.getByRole("button", { name: "Break …" }).click();
+  await page.getByRole("button", { name: "Force-release …" }).click();
   await isHarmless(page);
   // As it is printed; what is typed with the keys cannot be the name itself.
   await page.getByLabel("Name of the lock").fill(visible(name));
-  await page.getByRole("button", { name: "Break it" }).click();
+  await page.getByRole("button", { name: "Force-release", exact: true }).click();
   await page.locator("#toast").waitFor();
   await isHarmless(page);
   expect(leases[0]?.name).toBe(name);
@@ -161,10 +164,10 @@ it("processes are counted where they wait, and their callers where a lock is fai
   const counts = async () => (await page.locator("td .count").allTextContents()).join();
   await until(async () => (await counts()) === "2,2");
   await page.goto(`${url}/#/lock/lock/plain`);
-  await page.getByRole("heading", { name: "2 waiting processes, in this order", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "2 waiting processes, the next one first", exact: true }).waitFor();
   await page.goto(`${url}/#/lock/lock/fair`);
   await page
-    .getByRole("heading", { name: "2 waiting processes, with 4 callers, in this order", exact: true })
+    .getByRole("heading", { name: "2 waiting processes, with 4 callers, the next one first", exact: true })
     .waitFor();
   for (const lease of leases) await lease.unlock();
   for (const one of waiting) await one;

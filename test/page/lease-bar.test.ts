@@ -37,6 +37,16 @@ it("the bar of a lease is a part of its length, however long that is; without a 
   expect(six?.state).toBe("fine");
   expect(six?.width).toBeGreaterThan(80);
   expect((await bar(page, "an-hour"))?.width).toBeGreaterThan(85);
+  const places = await page
+    .locator("tbody .lease")
+    .evaluateAll((all) =>
+      all.flatMap((one) => [...one.children].map((part) => Math.round(part.getBoundingClientRect().x))),
+    );
+  const ends = await page
+    .locator("tbody .lease .left")
+    .evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().right)));
+  // None covers the time beside it.
+  for (const [i, end] of ends.entries()) expect(places[2 * i + 1] || end).toBeGreaterThanOrEqual(end);
   expect(await bar(page, "renewed")).toBeNull();
   // A renewal tells it: from 23 s to 30 s between two looks.
   await own.admin.pexpire("holdfast:{renewed}", 30 * S);
@@ -47,4 +57,32 @@ it("the bar of a lease is a part of its length, however long that is; without a 
   await using _ = await locks.lock("own").lock();
   await page.getByRole("link", { name: "own" }).waitFor();
   expect((await bar(page, "own"))?.width).toBeGreaterThan(60);
+});
+
+it("the card of a holder says that its lease is not renewed any more, once that is certain", async () => {
+  await own.admin.flushall();
+  await setScene(own.admin, [{ name: "report", by: ["a", 1], held: 14 * MIN, left: 21 * S }]);
+  const { redis } = await own.parties.join({ url: own.url });
+  const served = await servePage(redis);
+  onTestFinished(() => served.stop());
+  const page = await browser.open(`${served.url}#/lock/lock/report`);
+  const left = page.locator(".card .left");
+  const seconds = async () => Number.parseInt((await left.textContent()) ?? "", 10);
+  const late = page.getByText("Its lease was not renewed for");
+  await left.waitFor();
+  // Two renewals, each as the page sees it.
+  for (let i = 0; i < 2; i++) {
+    await expect.poll(seconds, { timeout: 30_000 }).toBeLessThan(27);
+    await own.admin.pexpire("holdfast:{report}", 30 * S);
+    await expect.poll(seconds, { timeout: 30_000 }).toBeGreaterThan(27);
+  }
+  // Of one moment: where the machine has stood still since, less than half may be left by now.
+  const { rest, isShown } = await page.locator(".card").evaluate((card) => ({
+    rest: card.querySelector(".left")?.textContent,
+    isShown: card.querySelector<HTMLElement>(".late")?.hidden === false,
+  }));
+  expect(isShown && Number.parseInt(rest ?? "", 10) > 15).toBe(false);
+  await own.admin.pexpire("holdfast:{report}", 12 * S);
+  await late.waitFor();
+  expect(await page.locator(".late").textContent()).toMatch(/for (18|19|2\d) s: its process may hang/);
 });

@@ -6,8 +6,8 @@ import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
-import { setScene, tellHeat } from "./scene.ts";
-import { EVENTS, heat, scenes } from "./shop.ts";
+import { setScene, tellWaitTimes } from "./scene.ts";
+import { EVENTS, scenes, waitTimes } from "./shop.ts";
 
 /** A busy machine lets a browser wait. */
 const PATIENT = { timeout: 30_000 };
@@ -33,7 +33,7 @@ it("an empty Redis: says so, and a lock appears and goes without a reload", asyn
   const { url } = await serve();
   const page = await browser.open(url);
   expect(page.url()).toBe(url);
-  await shows(page, "Nobody holds a lock.");
+  await shows(page, "No lock is held.");
   const locks = await join();
   const lease = await locks.lock("order:42").lock();
   await page.getByRole("link", { name: "order:42" }).waitFor();
@@ -41,7 +41,7 @@ it("an empty Redis: says so, and a lock appears and goes without a reload", asyn
   expect(await row.innerText()).toContain(`:${process.pid}`);
   await row.getByText(/^(29|30) s$/).waitFor();
   await lease.unlock();
-  await shows(page, "Nobody holds a lock.");
+  await shows(page, "No lock is held.");
 });
 
 it("one lock: its holder, its queue in order, its times go on; a click on the row opens it", async () => {
@@ -54,14 +54,14 @@ it("one lock: its holder, its queue in order, its times go on; a click on the ro
   await rows(page).first().locator("td").nth(1).click();
   await page.getByRole("heading", { name: "order:42" }).waitFor();
   expect(page.url()).toContain("#/lock/lock/order%3A42");
-  await shows(page, "1 waiting process, with 2 callers, in this order");
+  await shows(page, "1 waiting process, with 2 callers, the next one first");
   expect(await page.locator(".queue li").count()).toBe(2);
   expect(await page.locator("button").count()).toBe(0); // it only shows
   const held = page.locator(".card dd").first();
   const before = await held.innerText();
   await expect.poll(() => held.innerText(), PATIENT).not.toBe(before);
   await lease.unlock();
-  await shows(page, "1 waiting process, in this order");
+  await shows(page, "1 waiting process, the next one first");
   await (await first).unlock();
   await (await second).unlock();
   await shows(page, "It is free, and no process waits.");
@@ -111,7 +111,7 @@ it("hostile names and labels are text, and nothing but text", async () => {
   ];
   const locks = await join();
   const leases = await Promise.all(names.map((name) => locks.lock(name).lock()));
-  await tellHeat(own.admin, [], [["lost", names[0] ?? "", 1_000, 5, "\u202Eevil"]]);
+  await tellWaitTimes(own.admin, [], [["lost", names[0] ?? "", 1_000, 5, "\u202Eevil"]]);
   const page = await browser.open(`${url}/`);
   await rows(page)
     .nth(names.length - 1)
@@ -126,7 +126,7 @@ it("hostile names and labels are text, and nothing but text", async () => {
   );
   for (const link of links) {
     await page.goto(`${url}/${link}`);
-    await page.getByRole("button", { name: "Break …" }).waitFor();
+    await page.getByRole("button", { name: "Force-release …" }).waitFor();
     expect(await fitsWidth(page)).toBe(true);
   }
   await page.goto(`${url}/#/lock/lock/${encodeURIComponent(names[5] ?? "")}`);
@@ -140,8 +140,8 @@ it("break ends the hold that was seen, and never the one that came after it", as
   const stale = await a.lock("order:42").lock();
   const page = await browser.open(`${url}/#/lock/lock/order%3A42`);
   const pressed = async () => {
-    await page.getByRole("button", { name: "Break …" }).click();
-    const sure = page.getByRole("button", { name: "Break it" });
+    await page.getByRole("button", { name: "Force-release …" }).click();
+    const sure = page.getByRole("button", { name: "Force-release", exact: true });
     expect(await sure.isDisabled()).toBe(true);
     await page.getByLabel("Name of the lock").fill("order:42");
     return sure;
@@ -154,7 +154,7 @@ it("break ends the hold that was seen, and never the one that came after it", as
   expect((await b.lock("order:42").inspect()).token).toBe(next.token);
   await page.locator(".card .mono").getByText(String(next.token)).waitFor();
   await (await pressed()).click();
-  await shows(page, "The hold that you saw is ended.");
+  await shows(page, "The hold you saw was force-released.");
   expect(await b.lock("order:42").isLocked()).toBe(false);
   await expect(next.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
@@ -183,6 +183,24 @@ it("two tabs share one look at Redis, and nobody asks while nobody looks", async
   ui.close();
 });
 
+it("a search typed right before another view is opened leaves that view as it is", async () => {
+  const { url } = await serve();
+  await setScene(own.admin, scenes);
+  const page = await browser.open(`${url}/`);
+  await rows(page).nth(9).waitFor();
+  await page.evaluate(async () => {
+    const search = document.getElementById("search") as HTMLInputElement;
+    search.value = "order";
+    search.dispatchEvent(new Event("input"));
+    document.querySelector<HTMLElement>("nav [data-view=blocked]")?.click();
+    await new Promise((resolve) => setTimeout(resolve, 300)); // a search counts after 200 ms
+  });
+  expect(new URL(page.url()).hash).toBe("#/blocked");
+  await page.keyboard.press("n");
+  await page.locator("nav [aria-current=page]").getByText("Now").waitFor();
+  await rows(page).nth(9).waitFor();
+});
+
 it("everything can be done by the keyboard", async () => {
   const { url } = await serve();
   await setScene(own.admin, scenes);
@@ -204,7 +222,7 @@ it("everything can be done by the keyboard", async () => {
   await page.keyboard.press("Escape");
   for (const [key, view] of [
     ["b", "Blocked"],
-    ["h", "Heat"],
+    ["w", "Wait times"],
     ["n", "Now"],
   ] as const) {
     await page.keyboard.press(key);
@@ -226,7 +244,7 @@ it("two processes whose callers wait for each other: a deadlock, with both of th
   const ends = actors.map((actor, i) => actor.call("nest", names[i] ?? "", names[1 - i] ?? ""));
   const page = await browser.open(`${url}/#/blocked`);
   // At first only the processes are seen to wait for each other.
-  await shows(page, "waits in a circle: a sign, no proof");
+  await shows(page, "deadlock not proven");
   await page.getByText("Deadlock: 2 callers wait for each other").waitFor({ timeout: 40_000 });
   const lines = await page.locator(".round > li").allInnerTexts();
   const words = lines.map((line) => line.replaceAll(/\s+/g, " ")).sort();
@@ -237,17 +255,17 @@ it("two processes whose callers wait for each other: a deadlock, with both of th
       ),
     );
   await shows(page, "waits in a deadlock");
-  expect(await page.getByText("a sign, no proof").count()).toBe(0);
+  expect(await page.getByText("deadlock not proven").count()).toBe(0);
   await page.keyboard.press("n");
   expect(await page.locator("#alarm").innerText()).toBe("1");
   await page.keyboard.press("b");
   await locks.lock("account:1").forceUnlock();
   await Promise.all(ends);
-  await shows(page, "Nobody waits for anybody.");
+  await shows(page, "No process is blocked.");
   expect(await page.locator("#alarm").isHidden()).toBe(true);
 });
 
-it("blocked clients are a tree, and a circle of processes is told", async () => {
+it("blocked clients are a tree, and processes that wait for each other are marked", async () => {
   const { url } = await serve();
   await setScene(own.admin, scenes);
   const page = await browser.open(`${url}/#/blocked`);
@@ -256,19 +274,35 @@ it("blocked clients are a tree, and a circle of processes is told", async () => 
   expect(first?.replaceAll(/\s+/g, " ")).toMatch(
     /^nightly invoices billing-7c9f:1 holds order:4711 .*web-1:2041 .*holds stock:sku-981 .*picker-4:88 .*picker-2:91/,
   );
-  expect(await page.getByText("waits in a circle: a sign, no proof").count()).toBe(1);
+  expect(await page.getByText("deadlock not proven", { exact: true }).count()).toBe(1);
 });
 
-it("heat shows what observed processes have told, and the lock's page what happened to it", async () => {
+it("wait times show what observed processes have told, and the lock's page what happened to it", async () => {
   const { url } = await serve();
-  const page = await browser.open(`${url}/#/heat`);
-  await shows(page, "No process is observed.");
-  await tellHeat(own.admin, heat, EVENTS);
+  const page = await browser.open(`${url}/#/wait-times`);
+  await shows(page, "No process is being observed.");
+  await tellWaitTimes(own.admin, waitTimes, EVENTS);
   await rows(page).nth(5).waitFor();
-  await shows(page, "Told by 4 processes");
+  await shows(page, "Reported by 4 processes, most waits and losses first");
   expect(await page.locator(".strip svg").first().locator("rect").count()).toBeGreaterThan(30);
   await page.getByRole("link", { name: "order:4711" }).click();
-  await shows(page, /lost it, after 30 s/);
+  await shows(page, /lost it, and noticed that after 30 s/);
+});
+
+it("an election's leader is shown with what it publishes, as text", async () => {
+  const { url } = await serve();
+  const { locks } = await own.parties.join({ url: own.url });
+  const value = `http://10.0.0.7:8080/<b>${"x".repeat(300)}`;
+  const term = await locks.election("scheduler").campaign({ value });
+  const page = await browser.open(`${url}/#/lock/election/scheduler`, {
+    viewport: { width: 390, height: 844 },
+  });
+  await shows(page, value);
+  expect(await fitsWidth(page)).toBe(true);
+  await term.proclaim("moved");
+  await shows(page, "moved");
+  await term.resign();
+  await shows(page, "It is free, and no process waits.");
 });
 
 it.each(["light", "dark"] as const)(
@@ -279,9 +313,9 @@ it.each(["light", "dark"] as const)(
       ...scenes,
       { name: "x".repeat(400), by: ["h".repeat(60), 1], held: 5, left: 60_000 },
     ]);
-    await tellHeat(own.admin, heat, EVENTS);
+    await tellWaitTimes(own.admin, waitTimes, EVENTS);
     const page = await browser.open(`${url}/`, { viewport: { width: 360, height: 740 }, colorScheme });
-    for (const view of ["now", "lock/lock/order%3A4711", "blocked", "heat"]) {
+    for (const view of ["now", "lock/lock/order%3A4711", "blocked", "wait-times"]) {
       await page.goto(`${url}/#/${view}`);
       await live(page);
       await expect.poll(() => page.locator("main tr, main li").count(), PATIENT).toBeGreaterThan(2);

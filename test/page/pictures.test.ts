@@ -3,8 +3,8 @@ import { expect, it, onTestFinished } from "vitest";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 import { Chromium } from "./browser.ts";
-import { setScene, tellHeat, tellWaits } from "./scene.ts";
-import { EVENTS, heat, scenes } from "./shop.ts";
+import { setScene, tellWaits, tellWaitTimes } from "./scene.ts";
+import { EVENTS, scenes, waitTimes } from "./shop.ts";
 
 // npm run test:page -- --pictures: the pictures of docs/page.md.
 
@@ -12,18 +12,18 @@ const own = new OwnServer();
 const browser = new Chromium();
 const folder = new URL("../../docs/images/", import.meta.url);
 /** Of one picture, in bytes. */
-const MOST = 60 * 1_024;
+const MOST = 96 * 1_024;
 
 it.each([
-  ["now", "now", "light", 860, 500],
-  ["lock", "lock/lock/order%3A4711", "light", 860, 720],
-  ["blocked", "blocked", "dark", 520, 560],
-  ["heat", "heat", "light", 920, 480],
-  ["narrow", "now", "dark", 360, 640],
+  ["now", "now", "light", 960, 500],
+  ["lock", "lock/lock/order%3A4711", "light", 860, 600],
+  ["blocked", "blocked", "dark", 520, 540],
+  ["wait-times", "wait-times", "light", 920, 460],
+  ["narrow", "now", "dark", 390, 640],
 ] as const)("%s", async (name, view, colorScheme, width, height) => {
   await own.admin.flushall();
   await setScene(own.admin, scenes);
-  await tellHeat(own.admin, heat, EVENTS);
+  await tellWaitTimes(own.admin, waitTimes, EVENTS);
   const tell = () => tellWaits(own.admin, ["account:1", "account:2"], 7_000);
   await tell();
   const { redis } = await own.parties.join({ url: own.url });

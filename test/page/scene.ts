@@ -65,7 +65,7 @@ export async function tellWaits(redis: Redis, names: readonly string[], ago: num
  * What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s,
  * and for how long.
  */
-export async function tellHeat(
+export async function tellWaitTimes(
   redis: Redis,
   names: readonly (readonly [
     name: string,

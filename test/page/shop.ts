@@ -1,5 +1,5 @@
 import type { Told } from "../../src/tools/ui/observed.ts";
-import type { Scene, tellHeat } from "./scene.ts";
+import type { Scene, tellWaitTimes } from "./scene.ts";
 
 // A shop at work, for the pictures of the docs.
 
@@ -48,7 +48,7 @@ export const scenes: readonly Scene[] = [
 
 const wave = (step: number, at: number, width: number): number => Math.exp(-(((step - at) / width) ** 2));
 
-export const heat: Parameters<typeof tellHeat>[1] = [
+export const waitTimes: Parameters<typeof tellWaitTimes>[1] = [
   ["order:4711", (step) => 3 + 40 * wave(step, 52, 6), (step) => 60 + 14_000 * wave(step, 56, 5)],
   ["stock:sku-981", (step) => 12 + 9 * Math.sin(step / 4), (step) => 180 + 300 * wave(step, 20, 8)],
   ["customer:88031", (step) => (step % 7 === 0 ? 6 : 1), () => 24],

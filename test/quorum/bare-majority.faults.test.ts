@@ -28,7 +28,7 @@ async function bare(party: QuorumParty, lease = 30_000): Promise<Lease> {
 }
 
 describe("a lease of a bare majority", () => {
-  it("after a race has all nodes when the loser has given its own back; then any one of them may fail", async () => {
+  it("after a race gets all nodes when the loser has given its own back; then any one of them may fail", async () => {
     const [loser, winner] = [await stage.join({}, "proxies"), await stage.join()];
     const third = await stage.join();
     for (const { locks } of [loser, winner, third]) await locks.lock(stage.name).withLock(() => {});
@@ -55,7 +55,7 @@ describe("a lease of a bare majority", () => {
   it.each([
     ["behind", -3_600_000_000],
     ["ahead", 3_600_000_000],
-  ])("has the same token at a node whose clock is %s, and that never goes back", async (_, micros) => {
+  ])("has the same token at a node whose clock is %s, and that clock never goes back", async (_, micros) => {
     const party = await stage.join();
     const lease = await bare(party);
     const last = lease.token + micros;
@@ -87,7 +87,7 @@ describe("a lease of a bare majority", () => {
     await free();
   });
 
-  it("has no majority by a node that came after somebody else had the lock", async () => {
+  it("does not count a node that came after another caller had the lock", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
@@ -108,7 +108,7 @@ describe("a lease of a bare majority", () => {
     await free();
   });
 
-  it("has no majority by a vote that was executed after somebody else had the lock", async () => {
+  it("does not count a vote that was executed after another caller had the lock", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
@@ -127,7 +127,7 @@ describe("a lease of a bare majority", () => {
   });
 
   it.each(["extend", "unlock"] as const)(
-    "has no majority by a late vote whose answer comes in one packet with that of %s",
+    "does not count a late vote whose answer comes in one packet with that of %s",
     async (call) => {
       const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
       for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
@@ -177,7 +177,7 @@ describe("a lease of a bare majority", () => {
     await free();
   });
 
-  it("is taken back where it came to, when the others are seen to have lost it", async () => {
+  it("is taken back from a joined node when the others turn out to have lost it", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
@@ -193,7 +193,7 @@ describe("a lease of a bare majority", () => {
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("brings nothing to a node behind the release that overtook it there", async () => {
+  it("brings nothing to a node after the release that overtook it there", async () => {
     const near = await stage.join({}, "proxies");
     const lease = await bare(near);
     await stage.admin(3).script("FLUSH");
@@ -209,7 +209,7 @@ describe("a lease of a bare majority", () => {
     expect(await stage.holders()).toEqual([null, null, null]);
   });
 
-  it("asks for no further node when it was given back", async () => {
+  it("asks no further node after its release", async () => {
     const near = await stage.join({}, "proxies");
     stage.proxy(3).record();
     const lease = await bare(near);
@@ -221,7 +221,7 @@ describe("a lease of a bare majority", () => {
     await stage.admin(3).del(stage.key());
   });
 
-  it("does not exist where all nodes voted: nothing is sent", async () => {
+  it("does not arise if all nodes voted: nothing is sent", async () => {
     // no vote is slow, on a slow machine too
     const near = await stage.join({ nodeTimeout: 10_000 }, "proxies");
     await near.locks.lock(stage.name).withLock(() => until(() => stage.isEverywhere()));
@@ -236,7 +236,7 @@ describe("a lease of a bare majority", () => {
     await lease.unlock();
   });
 
-  it("is neither free nor held by what two nodes say, when the third one is down", async () => {
+  it("is neither free nor held by the word of two nodes while the third one is down", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
     await far.locks.lock(stage.name).withLock(() => {});
     const lease = await bare(near);

@@ -8,7 +8,7 @@ const stage = new QuorumStage(3);
 it.each([
   ["tryLock()", {}],
   ["tryLock() with a short wait", { wait: 50 }],
-])("%s beside a caller that waits throws while all masters hang", async (_, options) => {
+])("%s beside a waiting caller throws while all masters hang", async (_, options) => {
   const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
   const held = await far.locks.lock(stage.name).lock();
   const enough = new AbortController();

@@ -53,7 +53,7 @@ async function scene(nodes: 3 | 5) {
 }
 
 describe("a clock that jumps forward by an hour, of five masters", () => {
-  it("one of the three that a lease stands on: two holders until the first one's renewal, and the fence refuses its late write", async ({
+  it("one of the three that hold a lease: two holders until the first one's renewal, and the fence refuses its late write", async ({
     annotate,
   }) => {
     const { lease, others } = await scene(3);
@@ -82,7 +82,7 @@ describe("a clock that jumps forward by an hour, of five masters", () => {
     await second.unlock();
   });
 
-  it("one or two of the five that a lease stands on: no other holder", async () => {
+  it("one or two of the five that hold a lease: no other holder", async () => {
     for (const nodes of [[3], [2, 3]]) {
       const { lease, others } = await scene(5);
       await jump(...nodes);
@@ -94,7 +94,7 @@ describe("a clock that jumps forward by an hour, of five masters", () => {
     }
   });
 
-  it("three of the five at once: two holders, with tokens that tell the later one", async () => {
+  it("three of the five at once: two holders, and the tokens show which is later", async () => {
     const { lease, others } = await scene(5);
     await jump(1, 2, 3);
     const second = await until(() => others.tryLock());

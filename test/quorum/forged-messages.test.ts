@@ -9,7 +9,9 @@ import { until } from "../support/until.ts";
 
 const stage = new QuorumStage(3);
 
-it("forged wake-ups from every node cost one try in 50 ms at most, and 50 ms", async ({ annotate }) => {
+it("forged wake-ups from every node cost at most one try in 50 ms, and a delay of 50 ms", async ({
+  annotate,
+}) => {
   const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
   const forgers = await Promise.all([1, 2, 3].map((node) => Forger.start(stage.admin(node))));
   const held = await far.locks.lock(stage.name).lock({ lease: 60_000 });

@@ -29,7 +29,7 @@ async function refused(call: () => unknown, kind: typeof TypeError | typeof Rang
 }
 
 describe("masters of a quorum", () => {
-  it("are three at least", async () => {
+  it("must be at least three", async () => {
     for (const count of [0, 1, 2])
       await refused(
         () => create(nodes.slice(0, count)),
@@ -83,7 +83,7 @@ describe("masters of a quorum", () => {
 });
 
 describe("leases of a quorum", () => {
-  it("longer than longestLease are refused", async () => {
+  it("are refused if longer than longestLease", async () => {
     const lock = create(nodes, { longestLease: 5_000 }).lock("x");
     const message =
       "lease must be a whole number of milliseconds from 10 to 5000 (longestLease), received 5001";
@@ -92,7 +92,7 @@ describe("leases of a quorum", () => {
     await refused(() => lock.withLock({ lease: 5_001 }, () => {}), RangeError, message);
   });
 
-  it("are cut to it when no number is given", () => {
+  it("are cut to longestLease if no number is given", () => {
     expect(create(nodes, { longestLease: 5_000 }).id).not.toBe("");
   });
 });
@@ -106,7 +106,7 @@ describe("a QuorumClient", () => {
     expect(locks.redissonLock).toBeUndefined();
   });
 
-  it("refuses what a majority cannot count, and says why", async () => {
+  it("refuses features that need more than a majority, and gives the reason", async () => {
     const locks = create(nodes) as unknown as LockClient;
     await refused(
       () => locks.semaphore("x"),
@@ -114,7 +114,7 @@ describe("a QuorumClient", () => {
       "a majority of several masters does not bound how many",
     );
     await refused(() => locks.readWriteLock("x"), TypeError, "agree on none");
-    await refused(() => locks.election("x"), TypeError, "must stand in one place");
+    await refused(() => locks.election("x"), TypeError, "must be stored in one place");
     await refused(
       () => locks.runOnce("x", { every: 1_000 }, () => {}),
       TypeError,

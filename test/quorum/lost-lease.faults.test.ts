@@ -19,7 +19,7 @@ async function warm(options: Parameters<QuorumStage["join"]>[0] = {}) {
   return party;
 }
 
-describe("a lease that stands on two nodes, of which one has lost it", () => {
+describe("a lease on two nodes, of which one has lost it", () => {
   it("is lost with the next renewal, also while the third node cannot be reached", async () => {
     const party = await warm();
     await stage.cutOff(3, party);
@@ -41,7 +41,7 @@ describe("a lease that stands on two nodes, of which one has lost it", () => {
     await free();
   });
 
-  it("finds that by itself without a watchdog, and while it asks the third node again and again", async () => {
+  it("is found lost by itself without a watchdog, with repeated requests to the third node", async () => {
     const party = await warm();
     await stage.admin(3).set(stage.key(), "somebody:1 1", "PX", 60_000);
     const lease = await party.locks.lock(stage.name).lock({ lease: 10_000 });
@@ -55,7 +55,7 @@ describe("a lease that stands on two nodes, of which one has lost it", () => {
   });
 });
 
-it("a lease without a watchdog that all nodes have lost is told of before it is over", async () => {
+it("a lease without a watchdog that all nodes have lost is reported before its end", async () => {
   const party = await warm();
   const told: unknown[] = [];
   party.locks.on("lost", ({ error }) => told.push(error.reason));
@@ -67,7 +67,7 @@ it("a lease without a watchdog that all nodes have lost is told of before it is 
   await failure(lease.unlock());
 });
 
-it("a renewal that overtakes a vote leaves nothing that goes on behind the release", async () => {
+it("a renewal that overtakes a vote leaves nothing after the release", async () => {
   const party = await warm({ nodeTimeout: 3_000 });
   await stage.admin(3).script("FLUSH");
   // Known, unlike `acquire`: that one is sent twice, and they come in between.
@@ -95,7 +95,7 @@ it("a renewal that overtakes a vote leaves nothing that goes on behind the relea
   await free();
 });
 
-it("exposed is not told of a node that was late once", async () => {
+it("exposed is not emitted for a node that was late once", async () => {
   const party = await warm();
   const told: unknown[] = [];
   party.locks.on("exposed", (event) => told.push(event));

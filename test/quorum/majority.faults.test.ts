@@ -15,7 +15,7 @@ describe.each([3, 5])("%i masters", (count) => {
   const stage = new QuorumStage(count);
   const minority = Array.from({ length: (count - 1) / 2 }, (_, i) => count - i);
 
-  it("a minority that is down costs nothing, and excludes nobody less", async () => {
+  it("a minority that is down costs nothing, and excludes no client less", async () => {
     const [first, second] = [await stage.join(), await stage.join()];
     const [mine, theirs] = [first.locks.lock(stage.name), second.locks.lock(stage.name)];
     for (const lock of [mine, theirs]) await lock.withLock(() => {});
@@ -29,7 +29,7 @@ describe.each([3, 5])("%i masters", (count) => {
     }
   });
 
-  it("a minority that was never there costs nothing", async () => {
+  it("a minority that never existed costs nothing", async () => {
     for (const node of minority) await stage.server(node).kill();
     const { locks, nodes } = await stage.join({}, "straight", false);
     for (const [i, node] of nodes.entries()) if (!minority.includes(i + 1)) await node.ping();
@@ -102,7 +102,7 @@ describe.each([3, 5])("%i masters", (count) => {
     await until(async () => (await lock.tryLock(5_000).catch(() => null))?.unlock().then(() => true));
   });
 
-  it("a majority that is lost under a holder ends the lease before anybody else can have it", async () => {
+  it("a majority that is lost under a holder ends the lease before another caller can have it", async () => {
     const { locks } = await stage.join({ leaseTime: 600 });
     const other = await stage.join();
     const lease = await locks.lock(stage.name).lock();
@@ -121,7 +121,7 @@ describe.each([3, 5])("%i masters", (count) => {
     await next.unlock();
   });
 
-  it("renewals go on by a majority, whatever the others do", async () => {
+  it("renewals succeed with a majority, whatever the other nodes do", async () => {
     const { locks } = await stage.join({ leaseTime: 600 });
     const other = await stage.join();
     const lease = await locks.lock(stage.name).lock();
@@ -137,7 +137,7 @@ describe.each([3, 5])("%i masters", (count) => {
 describe("four masters", () => {
   const stage = new QuorumStage(4);
 
-  it("two clients with half of the votes each both give them back, and one gets the lock", async () => {
+  it("two clients with half of the votes each give them back, and one gets the lock", async () => {
     const patient = { nodeTimeout: 5_000 };
     const [first, second] = [await stage.join(patient, "proxies"), await stage.join(patient)];
     for (const { locks } of [first, second]) await locks.lock(stage.name).withLock(() => {});

@@ -16,7 +16,7 @@ describe("a node of three", () => {
   /** A lease is given when a majority has voted; the last vote may come later. */
   const everywhere = () => until(async () => !(await stage.holders()).includes(null));
 
-  it("that lost the key takes it again; when two of them lose it at a time the lease is gone", async () => {
+  it("that lost the key acquires it again; if two lose it at once the lease is lost", async () => {
     const { locks } = await stage.join({ leaseTime: 600 });
     const lease = await locks.lock(stage.name).lock();
     await everywhere();
@@ -29,7 +29,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that is slow is waited for when the others cannot decide", async () => {
+  it("that is slow is waited for if the others cannot decide", async () => {
     const near = await stage.join({ nodeTimeout: 5_000 }, "proxies");
     await near.locks.lock(stage.name).withLock(() => {});
     await stage.server(1).kill();
@@ -43,7 +43,7 @@ describe("a node of three", () => {
     await lease.unlock();
   });
 
-  it("a lease that the votes have eaten is never given", async () => {
+  it("that takes the lease's whole time to vote never makes a lease", async () => {
     const near = await stage.join({ nodeTimeout: 5_000 }, "proxies");
     const far = await stage.join();
     await near.locks.lock(stage.name).withLock(() => {});
@@ -59,7 +59,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("a late grant, after nobody waits any more, is taken back", async () => {
+  it("that grants late, after the last waiter left, has its grant taken back", async () => {
     const near = await stage.join({}, "proxies");
     // Every node has introduced itself: one that has not is asked for no vote, and has nothing to take back.
     await near.locks.lock(stage.name).withLock(() => until(() => stage.isEverywhere()));
@@ -77,7 +77,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that hung does not vote for those who have given up: the next one is not held up", async () => {
+  it("that hung does not vote for callers that have given up: the next one is not delayed", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
@@ -92,7 +92,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("a late yes after a decided no is taken back", async () => {
+  it("that answers yes after a decided no has its vote taken back", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 2_000 }, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
@@ -112,8 +112,8 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("a late no after a decided no leaves nothing to take back", async () => {
-    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+  it("that answers no after a decided no leaves nothing to take back", async () => {
+    const [near, far] = [await stage.join({ nodeTimeout: 20_000 }, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
     await everywhere();
@@ -131,7 +131,7 @@ describe("a node of three", () => {
     await lease.unlock();
   });
 
-  it("that loses its reply is missed by nobody, and is released with the others", async () => {
+  it("that loses its reply goes unnoticed, and is released with the others", async () => {
     const near = await stage.join({}, "proxies");
     await near.locks.lock(stage.name).withLock(() => {});
     const dropped = stage.proxy(2).dropReply(runsQuorum("acquire"));
@@ -142,7 +142,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("a vote that was sent again over a new connection does not count", async () => {
+  it("that gets a vote again over a new connection does not count with it", async () => {
     const near = await stage.join({}, "proxies");
     const lock = near.locks.lock(stage.name);
     await lock.withLock(() => {});
@@ -158,7 +158,7 @@ describe("a node of three", () => {
     await (await lock.lock({ wait: 2_000 })).unlock();
   });
 
-  it("an unlock whose replies are all lost finds its own copies", async () => {
+  it("with lost replies to an unlock: the unlock finds its own copies", async () => {
     const near = await stage.join({}, "proxies");
     const lease = await near.locks.lock(stage.name).lock();
     const dropped = stage.proxies.map((proxy) => proxy.dropReply(runsQuorum("release")));
@@ -167,7 +167,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that restarted empty under an unlock does not look like a copy", async () => {
+  it("that restarted without data under an unlock is not mistaken for a copy", async () => {
     const near = await stage.join();
     const lease = await near.locks.lock(stage.name).lock();
     await everywhere();
@@ -177,7 +177,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that hangs keeps no waiter from its wake-up, nor from its subscription", async () => {
+  it("that hangs deprives no waiter of its wake-up or its subscription", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
@@ -199,7 +199,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that hangs among those who have told of a release delays the wake-up by little", async () => {
+  it("that hangs among those that reported a release delays the wake-up only a little", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
@@ -212,8 +212,10 @@ describe("a node of three", () => {
     for (const node of [2, 3]) stage.proxy(node).thaw();
   });
 
-  it("that is lost does not keep close() from its end", async () => {
-    const near = await stage.join({}, "proxies");
+  it("that is lost does not keep close() from ending", async () => {
+    // So long that votes count as prompt however slow this machine is: the unlock needs two nodes
+    // without the third.
+    const near = await stage.join({ nodeTimeout: 20_000 }, "proxies");
     await near.locks.lock(stage.name).withLock(() => {});
     await free();
     const lease = await near.locks.lock(stage.name).lock();
@@ -227,7 +229,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that is the same server as another one has no vote of its own", async () => {
+  it("that is the same server as another node has no vote of its own", async () => {
     const { nodes } = await stage.join();
     const [first, second] = nodes;
     const twin = (await stage.join()).nodes[1];
@@ -247,7 +249,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that changed places with another one votes again, for both", async () => {
+  it("that changed places with another node votes again, for both", async () => {
     const { nodes, locks } = await stage.join({ restartDelay: 0 });
     const [first, second] = nodes;
     if (!first || !second) throw new Error("no connections");
@@ -263,7 +265,7 @@ describe("a node of three", () => {
     await free();
   });
 
-  it("that was another one for a time is not both of them afterwards, with two votes", async () => {
+  it("that was another node for a time is not both of them afterwards, with two votes", async () => {
     const theirs = await stage.join({}, "proxies");
     await stage.cutOff(1, theirs);
     const { nodes, locks } = await stage.join({ restartDelay: 0 });

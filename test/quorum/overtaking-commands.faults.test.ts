@@ -30,7 +30,7 @@ it("an unlock that overtakes the acquire at a node that does not know the script
   await free();
 });
 
-it("a vote that was sent again over a new connection is not sent whole behind its release", async () => {
+it("a vote that is sent again over a new connection is not sent whole after its release", async () => {
   const near = await stage.join({}, "proxies");
   await near.locks.lock(stage.name).withLock(() => {});
   await free();
@@ -54,7 +54,7 @@ it("a vote that was sent again over a new connection is not sent whole behind it
   expect(await stage.holders()).toEqual([null, null, null]);
 });
 
-it("an unlock behind a late vote is one release, also where a token was agreed on meanwhile", async () => {
+it("an unlock after a late vote is one release, also if a token was agreed on meanwhile", async () => {
   const near = await stage.join({}, "proxies");
   await near.locks.lock(stage.name).withLock(() => {});
   await free();
@@ -86,7 +86,7 @@ it("an unlock that overtakes the introduction of a node leaves nothing there", a
 });
 
 it.each(["first", "second"])(
-  "a copy of a client's %s vote that comes when nobody waits for it any more is not executed",
+  "a copy of a client's %s vote that comes after the last waiter left is not executed",
   async (which) => {
     const near = await stage.join({}, "proxies");
     if (which === "second") await near.locks.lock(stage.name).withLock(() => {});
@@ -107,7 +107,7 @@ it.each(["first", "second"])(
   },
 );
 
-it("close() waits for what is still to be taken back there", async () => {
+it("close() waits until everything is taken back there", async () => {
   const near = await stage.join({}, "proxies");
   stage.proxy(3).delay(50);
   await near.locks.lock(stage.name).withLock(() => {});

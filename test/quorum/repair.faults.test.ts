@@ -46,7 +46,7 @@ describe.each<[string, QuorumClientOptions, number | undefined]>([
   // Patient: a node whose answer comes late is not known to have the lease.
   ["without one", { longestLease: 60_000, restartDelay: 0, nodeTimeout: 5_000 }, 60_000],
 ])("a lease %s", (_, options, lease) => {
-  it("lives through restarts of two nodes, one after the other", { timeout: 60_000 }, async () => {
+  it("survives restarts of two nodes, one after the other", { timeout: 60_000 }, async () => {
     // Old enough to vote, and found so by a client that comes anew.
     await until(async () => {
       const infos = await Promise.all(NODES.map((node) => stage.admin(node).info("server")));
@@ -83,7 +83,7 @@ describe.each<[string, QuorumClientOptions, number | undefined]>([
   });
 });
 
-describe("two faults, one after the other", () => {
+describe("two successive faults", () => {
   const lost = async (node: number) => void (await stage.admin(node).flushall());
 
   /** Does another client get the lock while this lease is held? */
@@ -101,7 +101,7 @@ describe("two faults, one after the other", () => {
     return count;
   }
 
-  it("node 1 restarts empty and is back, then node 2 loses its data: one holder", async () => {
+  it("node 1 restarts without data and is back, then node 2 loses its data: one holder", async () => {
     const [party, other] = [await stage.join({ leaseTime: KEPT }), await stage.join()];
     await other.locks.lock(stage.name).withLock(() => {});
     await free();
@@ -140,7 +140,7 @@ describe("two faults, one after the other", () => {
     await free();
   });
 
-  it("node 1 is out of this client's reach for longer than the lease, then node 3 loses its data: one holder", async () => {
+  it("this client cannot reach node 1 for longer than the lease, then node 3 loses its data: one holder", async () => {
     const [party, other] = [await stage.join({ leaseTime: KEPT }, "proxies"), await stage.join()];
     for (const { locks } of [other, party]) await locks.lock(stage.name).withLock(() => {});
     await free();
@@ -159,8 +159,8 @@ describe("two faults, one after the other", () => {
   });
 });
 
-describe("a lease that nobody renews", () => {
-  it("asks its nodes by itself when two fifths of it are over, and is made whole", async () => {
+describe("a lease without renewal", () => {
+  it("asks its nodes by itself after two fifths of its time, and is restored everywhere", async () => {
     const party = await stage.join({}, "proxies");
     await party.locks.lock(stage.name).withLock(() => {});
     await free();
@@ -178,7 +178,7 @@ describe("a lease that nobody renews", () => {
 });
 
 describe("exposed", () => {
-  it("is told when a node stays away, and again when the lease stands there too; not of races", async () => {
+  it("is emitted when a node stays away, and again when that node has the lease too, but not for races", async () => {
     const party = await stage.join({ leaseTime: KEPT }, "proxies");
     const acquired: number[] = [];
     const told: unknown[] = [];
@@ -206,7 +206,7 @@ describe("exposed", () => {
     await free();
   });
 
-  it("is not told of a lease that ends before", async () => {
+  it("is not emitted for a lease that ends before", async () => {
     const party = await stage.join({}, "proxies");
     const told = exposures(party);
     await party.locks.lock(stage.name).withLock(() => {});
@@ -219,8 +219,8 @@ describe("exposed", () => {
   });
 });
 
-describe("votes that took long", () => {
-  it("do not add up where never two nodes had the hold at a time", async () => {
+describe("slow votes", () => {
+  it("do not add up if no two nodes had the hold at one time", async () => {
     // Long: a vote that is out for longer is given up.
     const nodeTimeout = 20_000;
     const near = await stage.join({ nodeTimeout });
@@ -229,6 +229,7 @@ describe("votes that took long", () => {
     await free();
     for (const node of [2, 3]) stage.proxy(node).partition("commands");
     let rival: Lease | undefined;
+    let ended: string | undefined;
     const late = far.locks
       .lock(stage.name)
       .lock({ wait: 60_000 })
@@ -236,9 +237,14 @@ describe("votes that took long", () => {
         (lease) => {
           rival = lease;
         },
-        (error: unknown) => String(error),
+        (error: unknown) => {
+          ended = String(error);
+          return ended;
+        },
       );
-    await until(async () => (await stage.holders())[0] !== null); // it has node 1, for now
+    // It has node 1, for now.
+    await until(async () => ended !== undefined || (await stage.holders())[0] !== null);
+    expect(ended).toBeUndefined();
     // On the wall clock it takes longer than half of nodeTimeout, as where the machine is suspended.
     const { wall } = clocks;
     clocks.wall = { now: () => wall.now() + nodeTimeout * 0.6 };

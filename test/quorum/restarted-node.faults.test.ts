@@ -42,10 +42,10 @@ async function holder(name: string) {
 
 const ready = ({ nodes }: QuorumParty) => until(() => nodes.every(({ status }) => status === "ready"));
 
-describe("a node that restarts empty under a holder", () => {
+describe("a node that restarts without data under a holder", () => {
   beforeAll(allOld);
 
-  it("gives a second holder the lock, without the quarantine", async () => {
+  it("gives a second holder the lock without the quarantine", async () => {
     await allOld();
     const other = await stage.join({ restartDelay: 0 });
     const lease = await holder(stage.name);
@@ -59,7 +59,7 @@ describe("a node that restarts empty under a holder", () => {
     await failure(lease.unlock());
   });
 
-  it("gives nobody the lock, with it", async () => {
+  it("gives no other caller the lock with the quarantine", async () => {
     await allOld();
     const other = await stage.join(QUARANTINE);
     const lease = await holder(stage.name);
@@ -82,7 +82,7 @@ describe("a node that restarts empty under a holder", () => {
     await (await other.locks.lock(stage.name).lock({ wait: 5_000 })).unlock();
   });
 
-  it("does not take a lease that others have granted, while it is young", async () => {
+  it("does not join a lease that others have granted, while it is young", async () => {
     await allOld();
     const lease = await holder(stage.name);
     await stage.server(3).restart();
@@ -93,7 +93,7 @@ describe("a node that restarts empty under a holder", () => {
     await failure(lease.unlock());
   });
 
-  it("does not count as one that can vote: one that hangs is waited for instead", async () => {
+  it("does not count as able to vote: a hanging node is waited for instead", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);
     const lock = party.locks.lock(stage.name);
@@ -108,7 +108,7 @@ describe("a node that restarts empty under a holder", () => {
     expect(await call).not.toBe(null);
   });
 
-  it("says when it votes again, and does", async () => {
+  it("reports when it will vote again, and does", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);
     const lock = party.locks.lock(stage.name);
@@ -125,7 +125,7 @@ describe("a node that restarts empty under a holder", () => {
     await lease.unlock();
   });
 
-  it("does not vote by a command that ioredis sends to it again", async () => {
+  it("does not vote on a command that ioredis resends to it", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);
     const lock = party.locks.lock(stage.name);
@@ -144,7 +144,7 @@ describe("a node that restarts empty under a holder", () => {
   });
 
   it.each([0, QUARANTINE.restartDelay + 100])(
-    "is young although its clock was stepped forward, to a client that knew the process before it %i ms ago",
+    "is young although its clock was stepped forward, to a client that knew its former process %i ms ago",
     async (idle) => {
       await allOld();
       const party = await stage.join(QUARANTINE, "proxies");

@@ -53,7 +53,7 @@ it("a node that refuses all scripts is not asked to take back what it never had"
   expect(awake() - start).toBeLessThan(1_500);
 });
 
-it("a node that refuses all scripts is not asked to take back what it was never asked to take", async () => {
+it("a node that refuses all scripts is not asked to take back what it was never asked to grant", async () => {
   const refusals = async () => {
     const stats = await stage.admin(3).info("commandstats");
     return Number(/cmdstat_evalsha:.*rejected_calls=(\d+)/.exec(stats)?.[1] ?? 0);

@@ -55,7 +55,7 @@ it("split votes of three clients are resolved within five retry delays, in 95 of
   );
 });
 
-it("of three clients that try once, and split the votes, one gets the lock and the others hear that it is held", async () => {
+it("of three clients that try once and split the votes, one gets the lock and the others receive that it is held", async () => {
   const parties = await Promise.all([1, 2, 3].map(() => stage.join()));
   for (const { locks } of parties) await locks.lock(stage.name).withLock(() => {});
   for (let trial = 0; trial < 10; trial++) {

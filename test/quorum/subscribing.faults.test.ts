@@ -10,18 +10,26 @@ const stage = new QuorumStage(3);
 
 it("subscribing fails when a node that was acknowledged is lost before enough others are", async () => {
   const { nodes } = await stage.join({}, "proxies");
-  const quorum = new Quorum(nodes.map(linkOf), { replyTimeout: 3_000, nodeTimeout: 400, restartDelay: 0 });
+  const quorum = new Quorum(nodes.map(linkOf), { replyTimeout: 4_000, nodeTimeout: 400, restartDelay: 0 });
   const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
   const channel = quorum.keys.ofQuorum(stage.name).free;
   stage.proxy(3).refuse(true); // never there
   stage.proxy(3).cut();
-  stage.proxy(2).delay(1_000, { which: "subscribers" });
-  subscriptions.listen(channel, () => {});
+  stage.proxy(2).partition("subscribers"); // its acknowledgement comes after `thaw()`
+  let isHeard = false;
+  subscriptions.listen(channel, () => {
+    isHeard = true;
+  });
   const ready = failure(subscriptions.ready(channel));
-  await until(async () => (await stage.listeners(1)) === 1);
+  // A message that arrives is proof that the client has read the acknowledgement before it.
+  await until(async () => {
+    await stage.admin(1).publish(channel, "a release");
+    return isHeard;
+  });
   stage.proxy(1).refuse(true);
   stage.proxy(1).cut("subscribers");
   await until(async () => (await stage.listeners(1)) === 0);
+  stage.proxy(2).thaw();
   expect(String(await ready)).toContain("lost again");
   subscriptions.close();
   quorum.detach();

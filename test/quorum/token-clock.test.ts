@@ -11,7 +11,7 @@ const free = () => until(async () => (await stage.holders()).every((holder) => h
 describe.each(["9007199254740990", "9007199254740000", "9000000000000001", "1e300", "inf"])(
   "a node whose clock is %s",
   (value) => {
-    it("has no vote, and costs no call anything; its lease stands on all nodes, and tokens grow", async () => {
+    it("has no vote, and costs a call nothing; its lease is on all nodes, and tokens grow", async () => {
       const parties = [await stage.join(), await stage.join()];
       await stage.admin(1).set(stage.clock, value);
       const tokens: number[] = [];
@@ -46,7 +46,7 @@ it("two nodes whose clocks are too large leave no majority, and the error names 
   await free();
 });
 
-it.each(["yesterday", "-5", ""])("a clock that is %j is healed by the next vote", async (value) => {
+it.each(["yesterday", "-5", ""])("a clock that is %j is repaired by the next vote", async (value) => {
   const { locks } = await stage.join();
   await stage.admin(2).set(stage.clock, value);
   await locks.lock(stage.name).withLock(async ({ token }) => {

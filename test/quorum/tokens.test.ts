@@ -19,7 +19,7 @@ describe("tokens of a quorum", () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b)); // strictly
   };
 
-  it("grow over passes in a process, and over changes of the client", async () => {
+  it("grow over local hand-offs, and over changes of the client", async () => {
     const parties = [await stage.join(), await stage.join()];
     const tokens: number[] = [];
     const lock = (n: number) => parties[n % 2]?.locks.lock(stage.name);
@@ -30,7 +30,7 @@ describe("tokens of a quorum", () => {
     expectGrowth(tokens);
   });
 
-  it("are stored at a majority with their passes before the caller has them", async () => {
+  it("are stored at a majority with their reserve for local hand-offs before the caller has them", async () => {
     const { locks } = await stage.join({ localHandoffs: 5 });
     const lease = await locks.lock(stage.name).lock();
     const stored = (await clocks()).filter((last) => last >= lease.token + 5);
@@ -39,7 +39,7 @@ describe("tokens of a quorum", () => {
     await lease.unlock();
   });
 
-  it("one token, agreed on, where the nodes' votes differ", async () => {
+  it("are agreed on if the nodes' votes differ", async () => {
     const party = await stage.join();
     const ahead = Date.now() * 1_000 + 10 * HOUR;
     // The first two nodes vote first, as a rule: the token is the first one's.
@@ -53,7 +53,7 @@ describe("tokens of a quorum", () => {
     await lease.unlock();
   });
 
-  it.each(nodes)("grow whichever majority comes next, when node %i is down", async (down) => {
+  it.each(nodes)("grow whichever majority comes next, with node %i down", async (down) => {
     const [first, second] = [await stage.join(), await stage.join()];
     await visit(second); // it knows the nodes, and not what comes
     const ahead = Date.now() * 1_000 + 10 * HOUR;
@@ -68,7 +68,7 @@ describe("tokens of a quorum", () => {
     await expect(lease.unlock()).rejects.toThrow();
   });
 
-  it("go on from the largest that any node of the majority knows, and a release tells the others", async () => {
+  it("go on from the largest that any node of the majority knows, and a release informs the others", async () => {
     const [first, second] = [await stage.join(), await stage.join()];
     const ahead = Date.now() * 1_000 + 50 * HOUR;
     await setClock(3, ahead);
@@ -85,7 +85,7 @@ describe("tokens of a quorum", () => {
     expectGrowth([token, await visit(second), await visit(first), await visit(second)]);
   });
 
-  it("are not agreed on by a vote that came behind another lease", async () => {
+  it("are not agreed on by a vote that came after another lease", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
     for (const party of [near, far]) await visit(party);
     await until(async () => (await stage.holders()).every((holder) => holder === null));
@@ -104,7 +104,7 @@ describe("tokens of a quorum", () => {
     expect(await visit(near)).toBeGreaterThan(token);
   });
 
-  it("are not agreed on where the hold is not", async () => {
+  it("are not agreed on at a node without the hold", async () => {
     const admin = stage.admin(1);
     const agree = (hold: string) =>
       admin.eval(quorumLua.agree.lua, 2, stage.key(), stage.clock, hold, `${50 * HOUR}`, `${50 * HOUR}`);

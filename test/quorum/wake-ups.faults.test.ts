@@ -11,7 +11,7 @@ const SOON = 5_000;
 describe.each([3, 5])("%i masters", (count) => {
   const stage = new QuorumStage(count);
 
-  it("a waiter that does not hear one node is woken by every word, until a majority is free", async () => {
+  it("a waiter that cannot receive one node's messages is woken by every other node, until a majority is free", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
@@ -40,7 +40,7 @@ describe.each([3, 5])("%i masters", (count) => {
 describe("three masters", () => {
   const stage = new QuorumStage(3);
 
-  it("a waiter that does not hear one node, and another that no release reaches, keep nobody from a majority", async () => {
+  it("a waiter that cannot receive one node's messages, and one that no release reaches, keep no caller from a majority", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
@@ -60,7 +60,7 @@ describe("three masters", () => {
     await failure(lease.unlock());
   });
 
-  it("votes that were given up, and executed all the same, wake waiters when they are taken back", async () => {
+  it("abandoned votes that were still executed wake waiters when they are taken back", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await until(async () => (await stage.holders()).every((holder) => holder === null));

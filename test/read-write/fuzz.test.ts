@@ -37,7 +37,7 @@ function faults(stays: readonly Stay[]): string[] {
   return found;
 }
 
-it(`a writer is never with another one (TEST_SEED=${SEED})`, async () => {
+it(`a writer never overlaps with another caller (TEST_SEED=${SEED})`, async () => {
   const dice = new Dice(SEED);
   const clients: LockClient[] = [];
   for (let i = 0; i < 3; i++) clients.push((await own.parties.join({ url: own.url })).locks);
@@ -80,7 +80,7 @@ it(`a writer is never with another one (TEST_SEED=${SEED})`, async () => {
   expect(await own.admin.exists(`holdfast:rw:{${name}}`, `holdfast:rw:{${name}}:queue`)).toBe(0);
 });
 
-it("the checker sees a writer beside a reader, and a token that is too small", () => {
+it("the checker finds a writer beside a reader, and a token that is too small", () => {
   const stay = (mode: "read" | "write", token: number, from: number, until: number): Stay => {
     return { mode, token, from, until };
   };

@@ -34,7 +34,7 @@ const unlockAll = async (leases: readonly (Lease | null)[]): Promise<void> => {
   for (const lease of leases) await lease?.unlock();
 };
 
-it("within 25 ms of the question a reader comes in without a command, and behind that all that wait send one", async () => {
+it("within 25 ms of a request a reader enters without a command, and later ones send one together", async () => {
   const { mine, theirs } = pair();
   await learn({ mine, theirs });
   const first = await mine.read.lock();
@@ -49,7 +49,7 @@ it("within 25 ms of the question a reader comes in without a command, and behind
   await unlockAll([first, ...others]);
 });
 
-it("an answer that is late opens nothing: it counts from when the question was sent", async () => {
+it("a late answer admits no reader: its time counts from when the request was sent", async () => {
   const { mine, theirs } = pair();
   await learn({ mine, theirs });
   const first = await mine.read.lock();
@@ -69,7 +69,7 @@ it("an answer that is late opens nothing: it counts from when the question was s
   await (await write).unlock();
 });
 
-it("a join under way is a user: what the last reader gives back stays until it is answered", async () => {
+it("a join under way counts as a user: what the last reader gives back stays until it is answered", async () => {
   const { mine, theirs } = pair();
   await learn({ mine, theirs });
   const first = await mine.read.lock();
@@ -92,7 +92,7 @@ it("a join under way is a user: what the last reader gives back stays until it i
   await (await theirs.write.lock({ wait: 2_000 })).unlock();
 });
 
-it("a join that finds its hold gone tells all users that they have lost it, and waits for a hold of its own", async () => {
+it("a join that finds its hold gone reports the loss to all users, and waits for a hold of its own", async () => {
   const { mine, theirs } = pair();
   await learn({ mine, theirs });
   const users = [await mine.read.lock(), await mine.read.lock()];
@@ -110,7 +110,7 @@ it("a join that finds its hold gone tells all users that they have lost it, and 
   await next.unlock();
 });
 
-it("where a join's outcome is unknown its users go on, and nobody else comes in", async () => {
+it("if a join's outcome is unknown its users go on, and no other caller enters", async () => {
   const name = freshName();
   const { locks } = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 300 } });
   const mine = locks.readWriteLock(name);
@@ -132,7 +132,7 @@ it("where a join's outcome is unknown its users go on, and nobody else comes in"
   await (await theirs.write.lock({ wait: 2_000 })).unlock();
 });
 
-it("an answer that is read behind the grant takes nothing away from the readers that it let in", async () => {
+it("an answer that is read after the grant takes nothing away from the readers that it admitted", async () => {
   const { mine, theirs } = pair();
   await stage.warm(stage.near);
   await learn({ mine, theirs });
@@ -153,7 +153,7 @@ it("an answer that is read behind the grant takes nothing away from the readers 
   await (await theirs.write.lock({ wait: 2_000 })).unlock();
 });
 
-it("a writer of the same process is not overtaken by readers that its process could let in", async () => {
+it("a writer of the same process is not overtaken by readers that its process could admit", async () => {
   const { mine, theirs } = pair();
   await stage.warm(stage.near);
   await learn({ mine, theirs });

@@ -25,7 +25,7 @@ const waiting = (rw: ReadWriteLock, count: number): Promise<unknown> =>
 const slowly = (): void => stage.proxy.delay(200, { direction: "to client", which: "commands" });
 
 it.each(["whether more may come in", "for a hold"])(
-  "a writer that comes while its process asks %s is not overtaken by readers behind it",
+  "a writer that comes while its process asks %s is not overtaken by later readers",
   async (what) => {
     const { mine, theirs } = await open();
     const first = what === "for a hold" ? null : await mine.read.lock(SHORT);
@@ -43,7 +43,7 @@ it.each(["whether more may come in", "for a hold"])(
   },
 );
 
-it("an answer that is read behind the end of its hold lets nobody in: it may be about a later grant of that", async () => {
+it("an answer that is read after the end of its hold admits no reader, because it may concern a later grant", async () => {
   const { mine, theirs } = await open();
   const first = await mine.read.lock({ lease: 500 });
   const [before] = (await theirs.inspect()).holders;
@@ -58,7 +58,7 @@ it("an answer that is read behind the end of its hold lets nobody in: it may be 
   await second.unlock();
 });
 
-it("readers that come one behind the other leave others a turn of the event loop", async () => {
+it("successive readers leave others a turn of the event loop", async () => {
   const { mine } = await open();
   const first = await mine.read.lock();
   let hasTurned = false;
@@ -71,7 +71,7 @@ it("readers that come one behind the other leave others a turn of the event loop
   await first.unlock();
 });
 
-it("behind a connection that was lost a reader asks: the server may have forgotten the hold", async () => {
+it("after a lost connection a reader asks Redis, because the server may have forgotten the hold", async () => {
   const { mine, theirs } = await open();
   const first = await mine.read.lock();
   const closed = once(stage.near.redis, "close");

@@ -12,7 +12,7 @@ const stage = new Stage({ near: { redis } });
 
 const open = () => openReadWrite(stage);
 
-it("the end of a writer whose scope reads on: it is told again, and other readers come in", async () => {
+it("the end of a writer whose scope reads on is sent again, and other readers enter", async () => {
   const { mine, theirs } = await open();
   await stage.near.locks.scope(async () => {
     const writer = await mine.write.lock();
@@ -29,7 +29,7 @@ it("the end of a writer whose scope reads on: it is told again, and other reader
 });
 
 it.each(["a reader", "a writer whose scope reads on"])(
-  "what had queued %s is executed again behind its end: the lock is given back",
+  "what had queued %s is executed again after its end: the lock is given back",
   async (which) => {
     const { mine, theirs } = await open();
     const { near, far } = stage;

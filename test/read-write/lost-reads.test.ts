@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 
-it("a hold of which Redis says that it is gone takes in no reader that a listener asks for", async () => {
+it("a hold that Redis reports as gone admits no reader that a listener starts", async () => {
   const parties = new Parties();
   onTestFinished(parties.close);
   const { redis, locks } = await parties.join();

@@ -28,7 +28,7 @@ async function scene() {
   return { actor, rw, read, here, write, handles: readers.map((one) => one?.handle ?? -1) };
 }
 
-it("killed: the writer waits for its lease, and no longer", async () => {
+it("a killed reader delays the writer by its lease, and no longer", async () => {
   const { actor, rw, here, write } = await scene();
   actor.kill();
   await actor.exit;
@@ -43,7 +43,7 @@ it("killed: the writer waits for its lease, and no longer", async () => {
   await writer.unlock();
 });
 
-it("stopped: the writer comes after its lease, and whatever it believes is over when it goes on", async () => {
+it("a stopped reader delays the writer by its lease, and its leases are over when it resumes", async () => {
   const { actor, rw, read, here, write, handles } = await scene();
   actor.kill("SIGSTOP");
   await here.unlock();
@@ -62,7 +62,7 @@ it("stopped: the writer comes after its lease, and whatever it believes is over 
 });
 
 it.each(["read", "semaphore"] as const)(
-  "one that exits right behind unlocks for which it does not wait leaves nothing of what its callers share: %s",
+  "a process that exits right after unlocks that are not awaited leaves nothing of its callers' shared hold: %s",
   async (kind) => {
     const name = freshName();
     const actor = await Actor.start({ url: own.url });

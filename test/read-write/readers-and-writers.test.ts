@@ -24,7 +24,7 @@ const waiting = (rw: ReadWriteLock, count: number): Promise<unknown> =>
     timeout: 10_000,
   });
 
-it("passes inside the process are refused where the order is that of callers", async () => {
+it("local hand-offs are refused in the order of callers", async () => {
   const client = await join();
   expect(() => client.readWriteLock("name", { fair: true, localHandoffs: 3 })).toThrow(
     /localHandoffs must be 0: with fair/,
@@ -33,7 +33,7 @@ it("passes inside the process are refused where the order is that of callers", a
   client.readWriteLock("name", { fair: false, localHandoffs: 3 });
 });
 
-it("readers of several processes are inside together, a writer is alone, and what is seen says so", async () => {
+it("readers of several processes overlap, a writer is alone, and inspections say so", async () => {
   const [a, b] = (await locks(2)) as [ReadWriteLock, ReadWriteLock];
   expect(await a.inspect()).toEqual({
     mode: null,
@@ -61,7 +61,7 @@ it("readers of several processes are inside together, a writer is alone, and wha
   expect(JSON.parse(JSON.stringify(a))).toEqual({ name: a.name });
 });
 
-it("readers behind a waiting writer wait for it, also in a process that reads; then all of them enter together", async () => {
+it("readers after a waiting writer wait for it, also in a process that reads; then all of them enter together", async () => {
   const [a, b, c] = (await locks(3)) as [ReadWriteLock, ReadWriteLock, ReadWriteLock];
   const first = await a.read.lock();
   const order: string[] = [];
@@ -108,7 +108,7 @@ it("readers behind a waiting writer wait for it, also in a process that reads; t
   expect(performance.now() - since).toBeLessThan(1_400); // by messages, not by looking again
 });
 
-it("readers of one process share a hold: at most one command in 25 ms, and one that ends all of it", async () => {
+it("readers of one process share a hold: at most one command in 25 ms, and one that ends it", async () => {
   const { locks: client, redis } = await own.parties.join({ url: own.url });
   const rw = client.readWriteLock(freshName());
   await client.check(); // it subscribes
@@ -135,7 +135,7 @@ it("readers of one process share a hold: at most one command in 25 ms, and one t
   expect(await own.admin.exists(`holdfast:rw:{${rw.name}}`)).toBe(0);
 });
 
-it("each reader's lease ends by itself, is renewed or extended for all, and the hold goes with the last one", async () => {
+it("each reader's lease ends by itself, is renewed or extended for all, and the hold ends with the last one", async () => {
   const [a, b] = (await locks(2)) as [ReadWriteLock, ReadWriteLock];
   const long = await a.read.lock({ lease: 4_000 });
   const short = await a.read.lock({ lease: 300 });
@@ -152,7 +152,7 @@ it("each reader's lease ends by itself, is renewed or extended for all, and the 
   await (await b.write.lock({ wait: 1_000 })).unlock();
 });
 
-it("a caller is not let into a hold for which far more was asked than it wants, nor one that ends too soon", async () => {
+it("a caller does not enter a hold that is much longer than it wants, or one that ends too soon", async () => {
   const [a] = (await locks(1)) as [ReadWriteLock];
   const long = await a.read.lock({ lease: 3_600_000 });
   const short = await a.read.lock();
@@ -203,7 +203,7 @@ it("a shared hold that is lost is lost for all its users", async () => {
   await (await b.write.lock({ wait: 1_000 })).unlock();
 });
 
-it("closing a client takes its readers' holds, and refuses those that wait", async () => {
+it("closing a client ends its readers' holds, and refuses waiting callers", async () => {
   const client = await join();
   const other = await join();
   const name = freshName();

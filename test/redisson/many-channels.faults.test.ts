@@ -12,7 +12,7 @@ const NAMES = 2_500;
 const client = { replyTimeout: 30_000 };
 const stage = new Stage({ near: { client }, far: { client } });
 
-it("all channels are heard again, by commands of at most 1 000 channels", async ({ annotate }) => {
+it("a client resubscribes to all channels by commands of at most 1 000 channels", async ({ annotate }) => {
   const { near, far, lock, proxy } = stage;
   const names = Array.from({ length: NAMES }, (_, i) => `${lock.name}:${i}`);
   const held = await Promise.all(names.map((name) => redissonLock(far.locks, name).lock({ lease: 120_000 })));

@@ -33,7 +33,7 @@ describe("redissonFencedLock beside Java", () => {
     expect([await party.redis.ttl(counter), (await lock.inspect()).token]).toEqual([-1, null]);
   });
 
-  it("grows over holders on both sides; ours stays as it is when we enter again, Java's does not", async () => {
+  it("grows over holders on both sides; re-entrance leaves ours as it is, and raises Java's", async () => {
     const { name, lock } = fresh();
     expect(await java.tryFencedLock(name)).toBe(1);
     expect(await lock.tryLock()).toBe(null);
@@ -50,7 +50,7 @@ describe("redissonFencedLock beside Java", () => {
     await java.unlock(name);
   });
 
-  it("a try in vain takes no token, nor does a plain lock of the same name, which excludes it", async () => {
+  it("a failed try takes no token, nor does a plain lock of the same name, which excludes it", async () => {
     const { name, counter, lock } = fresh();
     const lease = await lock.lock();
     for (let i = 0; i < 3; i++) expect(await redissonFencedLock(party.locks, name).tryLock(5)).toBe(null);
@@ -70,7 +70,7 @@ describe("redissonFencedLock beside Java", () => {
     await plain(name).withLock(async () => expect(await lock.tryLock()).toBe(null));
   });
 
-  it("starts again where its counter is lost, as Java's does", async () => {
+  it("starts again if its counter is lost, as Java's does", async () => {
     const { name, counter, lock } = fresh();
     for (let i = 0; i < 3; i++) await lock.withLock(() => {});
     await party.redis.del(counter);
@@ -83,7 +83,7 @@ describe("redissonFencedLock beside Java", () => {
   });
 
   it.each(["-1", "9007199254740991", "9223372036854775807", "abc"])(
-    "a counter of %s gives no token: nobody holds the lock",
+    "a counter of %s gives no token: no caller holds the lock",
     async (value) => {
       const { name, counter, lock } = fresh();
       await party.redis.set(counter, value);
@@ -95,7 +95,7 @@ describe("redissonFencedLock beside Java", () => {
     },
   );
 
-  it("loses to Java what Java has taken by force, and tells it", async () => {
+  it("loses to Java what Java has force-released, and reports it", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
     const { name } = fresh();
     const lease = await redissonFencedLock(locks, name).lock();
@@ -123,7 +123,7 @@ describe("redissonFencedLock beside Java", () => {
     expect(tokens).toEqual(Array.from({ length: 45 }, (_, i) => i + 1));
   });
 
-  it("is refused behind a key prefix, where Java would not find the counter", async () => {
+  it("is refused with a key prefix, with which Java would not find the counter", async () => {
     const { locks } = await parties.join({ redis: { keyPrefix: "app:" } });
     expect(() => redissonFencedLock(locks, "order:42")).toThrow(TypeError);
     expect(() => redissonFencedLock(locks, "order:42")).toThrow(

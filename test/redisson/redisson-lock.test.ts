@@ -53,7 +53,7 @@ describe("redissonLock beside Java", () => {
     await until(async () => (await leftovers()) === 0, { what: "the unlock latch to be deleted" });
   });
 
-  it("shows Java its hold count, and gives the lock free only at the end", async () => {
+  it("shows Java its hold count, and frees the lock only at the end", async () => {
     const { name, lock } = fresh();
     const messages = await listenTo(name);
     const counts: string[][] = [];
@@ -111,7 +111,7 @@ describe("redissonLock beside Java", () => {
     await lease.unlock();
   });
 
-  it("hears no channel any more when its waiter has gone before SUBSCRIBE was acknowledged", async () => {
+  it("stays on no channel if its waiter left before SUBSCRIBE was acknowledged", async () => {
     const { name, lock } = fresh();
     await java.tryLock(name);
     await lock.tryLock(100); // the subscriber connection is open now
@@ -128,7 +128,7 @@ describe("redissonLock beside Java", () => {
     });
   });
 
-  it("waits for a lock without TTL, and never gives one to its own", async () => {
+  it("waits for a lock without TTL, and never leaves its own without", async () => {
     const { name, lock } = fresh();
     await party.redis.hset(name, java.owner, 1);
     expect(await lock.tryLock(50)).toBe(null);
@@ -146,7 +146,7 @@ describe("redissonLock beside Java", () => {
     await lease.unlock();
   });
 
-  it("loses to Java what Java has taken, and does not unlock it", async () => {
+  it("loses to Java what Java has force-released, and does not unlock it", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
     const { name } = fresh();
     const lease = await redissonLock(locks, name).lock();
@@ -158,7 +158,7 @@ describe("redissonLock beside Java", () => {
     expect(await rival.unlock(name)).toBe(1);
   });
 
-  it("passes from caller to caller in memory where that is asked for: one owner with a count of 1, and no message until the end", async () => {
+  it("is handed off in memory if asked to: one owner with a count of 1, and no message until the end", async () => {
     const { name } = fresh();
     const lock = redissonLock(party.locks, name, { localHandoffs: 16 });
     const messages = await listenTo(name);
@@ -174,7 +174,7 @@ describe("redissonLock beside Java", () => {
     await until(() => messages.length === owners.size);
   });
 
-  it("the end of a scope takes a lease without a command, and the next caller does not get its count", async () => {
+  it("the end of a scope ends a lease without a command, and the next caller does not get its count", async () => {
     const lock = redissonLock(party.locks, freshName(), { localHandoffs: 16 });
     const told: Error[] = [];
     const hear = (error: Error) => told.push(error);
@@ -190,7 +190,7 @@ describe("redissonLock beside Java", () => {
     party.locks.off("error", hear);
   });
 
-  it("raises the TTL for a caller who wants more than is left, and does not keep Java out for one who wants less", async () => {
+  it("extends the TTL for a caller that wants more than is left, and does not keep Java out for one that wants less", async () => {
     const { name, lock } = fresh();
     const ttls: number[] = [];
     const look = async () => void ttls.push(await party.redis.pttl(name));

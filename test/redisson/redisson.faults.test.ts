@@ -1,13 +1,12 @@
-import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { redissonLua as lua } from "../../src/kinds/redisson-lua.generated.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { channelOf, counterOf, JavaThread } from "../contract/java.ts";
 import { failure, Gate, lossOf } from "../contract/observe.ts";
-import { failCommand } from "../support/failing-command.ts";
 import type { Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { lockOf } from "../support/permit.ts";
-import { holdReply, onScript } from "../support/scripts-sent.ts";
+import { failScript, holdReply, onScript } from "../support/scripts-sent.ts";
 import { Stage, timed } from "../support/stage.ts";
 import { type Match, named, type TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
@@ -51,7 +50,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
       await java.unlock(name);
     });
 
-    it("release: the latch answers, also when somebody else has the lock by then", async () => {
+    it("release: the latch answers, also if another caller has the lock by then", async () => {
       for (const isTaken of [false, true]) {
         const lease = await lockOf(near.locks, kind, name).lock();
         const dropped = proxy.dropReply(script("release"));
@@ -84,7 +83,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
       expect(await holds()).toEqual([]);
     });
 
-    it("a renewal: the TTL is raised, nothing else", async () => {
+    it("a renewal: the TTL is extended, nothing else", async () => {
       const lease = await lockOf(near.locks, kind, name).lock({ lease: 5_000 });
       const dropped = proxy.dropReply(script("renew"));
       await Promise.all([lease.extend(60_000), dropped]);
@@ -95,7 +94,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
 );
 
 describe("a count that Redis did not confirm", () => {
-  it("is not passed on: the next caller of the process has a hold of its own", async () => {
+  it("is not handed off: the next caller of the process has a hold of its own", async () => {
     const lock = redissonLock(near.locks, name);
     let ask = (): void => {};
     const asked = new Promise<void>((resolve) => {
@@ -106,7 +105,7 @@ describe("a count that Redis did not confirm", () => {
       const outer = await lock.lock({ lease: 20_000 });
       const inner = await lock.lock();
       ask();
-      const failed = failCommand(near.redis, "before", script("recount"));
+      const failed = failScript(near.redis, script("recount"));
       await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
       await failed;
       await outer.unlock();
@@ -129,7 +128,7 @@ describe("waiting", () => {
     await held.unlock().catch(() => {});
   });
 
-  it("a caller that would not wait does not have the lock tried right behind a release for those in front of it", async () => {
+  it("a caller that would not wait does not have the lock tried right after a release, ahead of earlier callers", async () => {
     const { locks } = await stage.join({ url: proxy.url, client: { localHandoffs: 0 } });
     const [mine, theirs] = [redissonLock(locks, name), redissonLock(far.locks, name)];
     let lease = await mine.lock();
@@ -152,7 +151,7 @@ describe("waiting", () => {
     await others;
   });
 
-  it("and has it tried soon where the message of that release is lost", async () => {
+  it("a lost message of that release delays the try only briefly", async () => {
     const { locks } = await stage.join({ url: proxy.url, client: { localHandoffs: 0 } });
     const mine = redissonLock(locks, name);
     const lease = await mine.lock();
@@ -184,7 +183,7 @@ describe("waiting", () => {
   const heard = (count: number) =>
     until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(`,${count}`));
 
-  it("a try that was sent before SUBSCRIBE was acknowledged, and is answered behind it, is not the last one", async () => {
+  it("a try that was sent before SUBSCRIBE was acknowledged, and answered after it, is not the last one", async () => {
     const held = await redissonLock(far.locks, name).lock();
     const stalled = proxy.stall(named("subscribe"));
     const { executed, read } = holdAnswer(2);
@@ -201,7 +200,7 @@ describe("waiting", () => {
     await lease.unlock();
   });
 
-  it("nor is one that was sent before the subscriber was lost, and is answered when it is back", async () => {
+  it("a try that was sent before the subscriber was lost, and answered when it is back, is not the last one either", async () => {
     const held = await redissonLock(far.locks, name).lock();
     const { executed, read } = holdAnswer(3);
     const waiting = redissonLock(near.locks, name).lock();
@@ -220,7 +219,7 @@ describe("waiting", () => {
     await lease.unlock();
   });
 
-  it("a release that finds nothing tells nobody: the waiters of the process are woken all the same", async () => {
+  it("a release that finds nothing publishes nothing: the waiters of the process are still woken", async () => {
     const { locks } = await stage.join({ client: { localHandoffs: 0 } });
     const lock = redissonLock(locks, name);
     const lease = await lock.lock();
@@ -233,19 +232,19 @@ describe("waiting", () => {
     await again.unlock();
   });
 
-  it("a SUBSCRIBE that fails at once is not tried in a storm, though the tries between are answered", async () => {
+  it("a SUBSCRIBE that fails at once is not retried in a storm, though the tries in between are answered", async () => {
     const times: number[] = [];
-    class Failing extends Redis {
-      override duplicate(override?: object): Redis {
-        const duplicate = super.duplicate(override);
-        vi.spyOn(duplicate, "subscribe").mockImplementation(() => {
-          times.push(performance.now());
-          return Promise.reject(new Error("ERR invalid request"));
-        });
-        return duplicate;
-      }
-    }
-    const { locks } = await stage.join({ connect: () => new Failing(stage.server.url) });
+    const { redis, locks } = await stage.join({ url: stage.server.url });
+    const link = linkOf(redis);
+    const listen = link.listen.bind(link);
+    vi.spyOn(link, "listen").mockImplementation((...args) => {
+      const listener = listen(...args);
+      vi.spyOn(listener, "subscribe").mockImplementation(() => {
+        times.push(performance.now());
+        return Promise.reject(new Error("ERR invalid request"));
+      });
+      return listener;
+    });
     const held = await redissonLock(far.locks, name).lock();
     const waiting = redissonLock(locks, name).lock();
     await until(() => times.length === 7);
@@ -256,7 +255,7 @@ describe("waiting", () => {
   });
 });
 
-describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is told", (kind) => {
+describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is reported", (kind) => {
   it.each(["gone", "taken"] as const)(
     "by the signal, when Java has used forceUnlock (%s)",
     async (reason) => {
@@ -271,7 +270,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is to
     },
   );
 
-  it("by its own deadline, before Redis lets Java in, when Redis cannot be reached", async () => {
+  it("by its own deadline, before Redis admits Java, if Redis cannot be reached", async () => {
     near.locks.on("error", () => {}); // the failed renewals
     const lease = await lockOf(near.locks, kind, name).lock();
     const { signal } = lease;

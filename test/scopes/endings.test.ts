@@ -7,7 +7,7 @@ import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // What the ends of scopes and bodies cost, and what they must not do, beside what every kind of
-// lock promises: test/contract/strays.ts.
+// lock promises: test/contract/leases-left-behind.ts.
 
 const parties = new Parties();
 let a: Party;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(parties.close);
 
 describe("the end of a scope", () => {
-  it("tells the caller before the next one comes in", async () => {
+  it("notifies the caller before the next one enters", async () => {
     const { locks } = await parties.join();
     const told = record(locks);
     const lock = locks.lock(freshName());
@@ -41,7 +41,7 @@ describe("the end of a scope", () => {
     expect(lease?.held).toBe(false);
   });
 
-  it("ends an extension that is on its way, and what is released while it tells is released", async () => {
+  it("ends an extension under way, and releases made by listeners succeed", async () => {
     const { locks } = await parties.join();
     const told = record(locks);
     const [first, second] = [freshName(), freshName()];
@@ -124,7 +124,7 @@ describe("a lease that outlives its body", () => {
     expect(await lock.isLocked()).toBe(false);
   });
 
-  it("keeps the terms of the call that took the lock, which a call inside can only lengthen", async () => {
+  it("keeps the terms of the call that acquired the lock, which an inner call can only lengthen", async () => {
     const lock = a.locks.lock(freshName());
     const [short, long] = await Promise.all([
       lock.withLock({ lease: 300 }, () => lock.lock()),
@@ -143,7 +143,7 @@ describe("a lease that outlives its body", () => {
     expect(await failure(bound.unlock())).toMatchObject({ message: expect.stringContaining("maxHold") });
   });
 
-  it("is a hold that calls enter while the body lives, and none does after it", async () => {
+  it("is a hold that calls enter while the body lives, and not afterwards", async () => {
     const lock = a.locks.lock(freshName());
     const [inside, over] = [new Gate(), new Gate()];
     const chain: Promise<unknown>[] = [];

@@ -4,6 +4,7 @@ import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { redissonLock } from "../../src/redisson.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { until } from "../support/until.ts";
 
 // What must not leak out of a scope, or into one.
@@ -22,7 +23,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 describe("scopes", () => {
-  it("a long one does not keep what it has unlocked", async () => {
+  it("a long one does not retain what it has unlocked", async () => {
     const gone: WeakRef<AbortSignal>[] = [];
     await a.locks.scope(async () => {
       const kept = await a.locks.lock(freshName()).lock();
@@ -40,7 +41,7 @@ describe("scopes", () => {
     });
   });
 
-  it("a hold that lasts does not keep the signals of leases that have entered it again", async () => {
+  it("a lasting hold does not retain the signals of re-entrant leases", async () => {
     const gone: WeakRef<AbortSignal>[] = [];
     const lock = a.locks.lock(freshName());
     await a.locks.scope(async () => {
@@ -132,7 +133,7 @@ describe("scopes", () => {
     await (await b.locks.lock(name).lock({ wait: 5_000 })).unlock();
   });
 
-  it("after a loss the same scope can take the lock anew", async () => {
+  it("after a loss the same scope can acquire the lock anew", async () => {
     const lock = a.locks.lock(freshName());
     await a.locks.scope(async () => {
       const lease = await lock.lock({ lease: 100 });
@@ -167,7 +168,7 @@ describe("scopes", () => {
   });
 
   it.each(["lock", "fairLock"] as const)(
-    "what a call enters beside one that gets the lock just then, it enters once: %s",
+    "a call enters once what a call beside it gets just then: %s",
     async (kind) => {
       const lock = a.locks[kind](freshName());
       await (await b.locks.lock(lock.name).lock()).unlock(); // Redis knows the scripts
@@ -203,7 +204,7 @@ describe("scopes", () => {
       expect(Object.values(await a.redis.hgetall(name))).toEqual(["2"]);
       party.redis.disconnect(true); // the connection breaks and comes back
       await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
-      await until(() => party.redis.status === "ready");
+      await until(() => linkOf(party.redis).state === "ready");
       await outer.unlock();
     });
     await until(async () => (await a.redis.exists(name)) === 0, { what: "the lock to be free" });

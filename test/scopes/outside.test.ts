@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 
-// `locks.outside()`. What drain loops do in every kind is in contract/drains.ts.
+// `locks.outside()`. What drain loops do in every kind is in contract/drain-loops.ts.
 
 const parties = new Parties();
 let a: Party;
@@ -46,7 +46,7 @@ describe("locks.outside()", () => {
     ).toThrow("thrown inside");
   });
 
-  it("a scope can be opened in it", async () => {
+  it("allows a new scope inside it", async () => {
     const [outer, inner] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
     await outer.withLock(() =>
       a.locks.outside(() =>
@@ -55,7 +55,7 @@ describe("locks.outside()", () => {
     );
   });
 
-  it.each([undefined, null, 5, "f", {}])("%s is no function", (given) => {
+  it.each([undefined, null, 5, "f", {}])("refuses %s as a function", (given) => {
     const call = a.locks.outside.bind(a.locks) as (given: unknown) => unknown;
     expect(() => call(given)).toThrow(
       new TypeError("Cannot run anything outside of the scopes: it takes a function"),

@@ -57,7 +57,7 @@ describe("a call that waits for its own scope", () => {
   };
 
   it.each(Object.entries(SIDES))(
-    "is told of by an event and a warning with both places: %s",
+    "is reported by an event and a warning with both places: %s",
     async (_, side) => {
       const { locks } = await join();
       const name = freshName();
@@ -82,7 +82,7 @@ describe("a call that waits for its own scope", () => {
     },
   );
 
-  it("once for each place, and by an event each time", async () => {
+  it("is warned about once for each place, and reported by an event each time", async () => {
     const { locks } = await join(OFF);
     const names = [freshName(), freshName(), freshName()];
     const told = recordOf(locks, names);
@@ -106,7 +106,7 @@ describe("a call that waits for its own scope", () => {
     expect([count(), seen.length]).toEqual([3, 2]);
   });
 
-  it("5 s after its scope has got the lock, where that came later; not before, and not where others have it", async () => {
+  it("is reported 5 s after its scope has got the lock, if that came later; not before, and not while others have it", async () => {
     const [{ locks }, theirs] = [await join(OFF), await join()];
     const name = freshName();
     const told = recordOf(locks, [name]);
@@ -127,7 +127,7 @@ describe("a call that waits for its own scope", () => {
     expect(told.wait.map(({ heldBy }) => heldBy)).toEqual(["unknown", "unknown", "this scope"]);
   });
 
-  it("is not told of as one that waits for its own client as well, however short its lease is", async () => {
+  it("is not also reported as one that waits for its own client, however short its lease is", async () => {
     const { locks } = await join(OFF);
     const lock = locks.lock(freshName());
     const told = recordOf(locks, [lock.name]);
@@ -143,7 +143,7 @@ describe("a call that waits for its own scope", () => {
     expect(seen.filter(({ message }) => message.includes("which this process (pid"))).toEqual([]);
   });
 
-  it("has the time that it names, and then an error that says what is wrong", async () => {
+  it("has the wait that it names, and then an error that says what is wrong", async () => {
     const { locks } = await join();
     const lock = locks.lock(freshName());
     const errors = await lock.withLock(() =>
@@ -161,7 +161,7 @@ describe("a call that waits for its own scope", () => {
       });
   });
 
-  it("costs an application that makes stacks of its own, and fails, the place and no more", async () => {
+  it("costs only the place if an application's own stack traces fail", async () => {
     const { locks } = await join(OFF);
     const lock = locks.lock(freshName());
     const { prepareStackTrace } = Error;
@@ -181,7 +181,7 @@ describe("a call that waits for its own scope", () => {
 });
 
 describe("the search for deadlocks", () => {
-  it("finds circles of a client with reentrant: false", async () => {
+  it("finds deadlocks of a client with reentrant: false", async () => {
     const all = await Promise.all([1, 2].map(() => join({ ...OFF, deadlocks: "reject" })));
     const names = [freshName(), freshName()];
     const both = [new Gate(), new Gate()];
@@ -199,7 +199,7 @@ describe("the search for deadlocks", () => {
     expect((ended.find((one) => one instanceof Error) as Error).stack).toContain("reentrant.test.ts");
   });
 
-  it("leaves a stranger out that waits for its own scope: it is not the one that is rejected, though it came last", async () => {
+  it("leaves out a stranger that waits for its own scope: it is not rejected, though it came last", async () => {
     const seen = warnings();
     const parties = await Promise.all([1, 2].map(() => join({ deadlocks: "reject" })));
     const names = [freshName(), freshName()];
@@ -226,7 +226,7 @@ describe("the search for deadlocks", () => {
 });
 
 describe("the order of multi-locks", () => {
-  it("is looked at all the same, and a multi-lock that wants what its scope holds waits for it", async () => {
+  it("is checked all the same, and a multi-lock that wants what its scope holds waits for it", async () => {
     const { locks } = await join(OFF);
     const name = freshName();
     const [first, second] = [`${name}:1`, `${name}:2`];
@@ -264,7 +264,7 @@ describe("the order of multi-locks", () => {
 });
 
 describe("read-write locks", () => {
-  it("a scope that reads may wait to write, and one that writes to read, where either is not to enter the other", async () => {
+  it("a scope that reads may wait to write, and one that writes to read, if one of the two is not to enter the other", async () => {
     const { locks } = await join();
     const { read, write } = locks.readWriteLock(freshName(), OFF);
     await read.withLock(async () => {
@@ -275,7 +275,7 @@ describe("read-write locks", () => {
     });
   });
 
-  it("a reader that is not to be entered does not hide the one that may be", async () => {
+  it("a reader that is not to be entered does not hide one that may be", async () => {
     const { locks } = await join();
     const { read } = locks.readWriteLock(freshName());
     const told = recordOf(locks, [read.name]);
@@ -290,7 +290,7 @@ describe("read-write locks", () => {
   });
 });
 
-it("permits are never entered again, whatever their client says", async () => {
+it("permits are never re-entrant, whatever their client says", async () => {
   const { locks } = await join(OFF);
   const slots = locks.semaphore(freshName(), { permits: 2 });
   await slots.withPermits(async () => {

@@ -21,7 +21,7 @@ async function scene() {
   return { mine, theirs, held, next };
 }
 
-it("back by an hour: permits are held, renewed and given back as before, with larger numbers", async () => {
+it("after an hour back, permits are held, renewed and released as before, with larger numbers", async () => {
   const { theirs, held, next } = await scene();
   const renewed = new Promise<void>((resolve) => void stage.near.locks.once("renew", () => resolve()));
   clock.jump(-HOUR);
@@ -38,7 +38,7 @@ it("back by an hour: permits are held, renewed and given back as before, with la
   expect((await theirs.inspect()).used).toBe(0);
 });
 
-it("back by an hour, and the holder has crashed: its permits are taken until that hour is over, or by force", async () => {
+it("after an hour back, the permits of a crashed holder are taken for that hour, or until a force-release", async () => {
   const { theirs, held, next } = await scene();
   stage.near.locks.on("error", () => {}); // of renewals
   stage.proxy.refuse(true);
@@ -53,7 +53,7 @@ it("back by an hour, and the holder has crashed: its permits are taken until tha
   await lease.release();
 });
 
-it("an hour forward: every hold is over, the waiter has its permit by looking, the holders learn it", async () => {
+it("after an hour forward, every hold is over, the waiter gets its permit at a re-check, and the holders are notified", async () => {
   const { theirs, held, next } = await scene();
   clock.jump(HOUR);
   await until(() => held.every(({ signal }) => signal.aborted));

@@ -26,7 +26,7 @@ async function scene(
 const waiting = (slots: Semaphore, count: number): Promise<unknown> =>
   until(async () => (await slots.inspect()).waiters.length === count);
 
-it("killed: its permits are there for the first one that asks behind its lease, without anybody's sweep", async () => {
+it("a killed holder's permits go to the first caller after its lease, without a sweep", async () => {
   const { actor, slots, turn } = await scene();
   actor.kill();
   await actor.exit;
@@ -40,13 +40,13 @@ it("killed: its permits are there for the first one that asks behind its lease, 
   await lease?.release();
 });
 
-it("killed, and nobody comes any more: nothing is left in Redis", async () => {
+it("a killed holder leaves nothing in Redis, even if no caller comes any more", async () => {
   const { actor, slots } = await scene(100);
   actor.kill();
   await until(async () => (await own.admin.keys(`*{${slots.name}}*`)).length === 0);
 });
 
-it("stopped: what it believes is over when it goes on, and the next one keeps what it was given", async () => {
+it("a stopped holder's leases are over when it resumes, and the next holder keeps its permits", async () => {
   const { actor, slots, handle, turn } = await scene();
   const next = slots.acquire();
   await waiting(slots, 1);
@@ -60,7 +60,7 @@ it("stopped: what it believes is over when it goes on, and the next one keeps wh
   await lease.release();
 });
 
-it("stopped while it waits, until its grant is over: it has nothing when it goes on, and is granted again", async () => {
+it("a waiter that is stopped until its grant is over has nothing when it resumes, and is granted again", async () => {
   const name = freshName();
   const client = { grantWindow: 500 };
   const [actor, a] = await Promise.all([
@@ -83,7 +83,7 @@ it("stopped while it waits, until its grant is over: it has nothing when it goes
 });
 
 it.each(["FLUSHALL", "DEL"])(
-  "%s: holders learn it at their next renewal, waiters have what there is, and not more",
+  "%s: holders notice at their next renewal, and waiters get what there is, and not more",
   async (how) => {
     const name = freshName();
     const [a, b] = await Promise.all([

@@ -9,7 +9,7 @@ vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object),
 
 const own = new OwnServer();
 
-it("permits are passed on so many times, then another process has its turn", async () => {
+it("permits are handed off locally up to the limit, then another process has its turn", async () => {
   const [a, b] = await Promise.all([1, 2].map(() => own.parties.join({ url: own.url })));
   const name = freshName();
   const waiting = (count: number) => until(async () => (await mine.inspect()).waiters.length === count);

@@ -24,7 +24,7 @@ async function shared(options: LockOptions) {
   return { ...pair, alone: await alone, leases };
 }
 
-it("permits that a caller has lost are passed to no other one, also when a listener that is told of it asks for them", async () => {
+it("lost permits are not handed off locally, also if a listener of the loss asks for them", async () => {
   const { mine, theirs, alone, leases } = await shared({ maxHold: 100 });
   const [first, second, third] = leases;
   const passed: unknown[] = [];
@@ -44,7 +44,7 @@ it("permits that a caller has lost are passed to no other one, also when a liste
   await used(theirs, 0);
 });
 
-it("a hold of which Redis says that it is gone has nothing for a listener that is told so", async () => {
+it("a hold that Redis reports as gone has nothing for a listener of the loss", async () => {
   const { mine, theirs, alone, leases } = await shared({});
   const [first, second, third] = leases;
   const passed: boolean[] = [];

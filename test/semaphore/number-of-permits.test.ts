@@ -7,7 +7,7 @@ import { SemaphoreServer, waiting } from "../support/semaphores.ts";
 const own = new SemaphoreServer();
 
 describe("the number of permits", () => {
-  it("that the code of two callers says differently refuses the second", async () => {
+  it("in the code of two callers must agree: the second is refused", async () => {
     const [a] = (await own.open(1, 2)) as [Semaphore];
     await a.acquire();
     const { locks } = await own.parties.join({ url: own.url });
@@ -69,7 +69,7 @@ describe("the number of permits", () => {
     expect(await b.tryAcquire()).toBeNull();
   });
 
-  it("that is lowered refuses those that wait for more, and nobody else", async () => {
+  it("that is lowered refuses only waiters that want more", async () => {
     const [a, b] = (await own.openFair(2, 3)) as [Semaphore, Semaphore];
     const blocker = await a.acquire(3);
     const [large, small, middle] = [3, 1, 2].map((units) => b.acquire(units)) as [

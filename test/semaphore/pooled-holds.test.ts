@@ -14,7 +14,7 @@ const stage = new PoolStage();
 const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 describe("a hold that is lost", () => {
-  it("is lost for all its users, and for nobody else", async () => {
+  it("is lost for all its users, and for no other caller", async () => {
     const pair = await stage.open(4);
     const [other, ...shared] = await together(pair, 4, [1, 1, 2]);
     const key = `holdfast:semaphore:{${pair.mine.name}}`;
@@ -29,7 +29,7 @@ describe("a hold that is lost", () => {
     expect(await pair.theirs.inspect()).toMatchObject({ holders: [] });
   });
 
-  it("by force is lost for all at once", async () => {
+  it("that a force-release ended is lost for all at once", async () => {
     const pair = await stage.open(3);
     const all = await together(pair, 3, [1, 1, 1]);
     const signals = all.map(({ signal }) => signal);
@@ -39,7 +39,7 @@ describe("a hold that is lost", () => {
     for (const lease of all) await expect(lease.release()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("a user's own end takes nothing from the others, and what it had goes back", async () => {
+  it("ends for one user alone at that user's end, and its units go back", async () => {
     const pair = await stage.open(3);
     const [first, second, third] = (await together(pair, 3, [1, 1, 1], { maxHold: 300 })) as [
       PermitLease,
@@ -52,7 +52,7 @@ describe("a hold that is lost", () => {
   });
 });
 
-it("what a caller has left goes back also where the command was lost: its caller is told, the others stay", async () => {
+it("a lost command still gives back what a caller has left: its caller gets an error, the others stay", async () => {
   const pair = await stage.open(4, { localHandoffs: 0 });
   const [other, ...shared] = await together(pair, 4, [1, 1, 2]);
   const dropped = stage.proxy.dropCommand(named("evalsha"));
@@ -70,7 +70,7 @@ it("what a caller has left goes back also where the command was lost: its caller
 });
 
 describe("whatever callers do", () => {
-  it(`there are never more inside than permits, and all come in (TEST_SEED=${SEED})`, async () => {
+  it(`never are more inside than permits, and all enter (TEST_SEED=${SEED})`, async () => {
     const dice = new Dice(SEED);
     const PERMITS = 6;
     const { mine, theirs } = await stage.open(PERMITS);

@@ -12,7 +12,7 @@ const own = new OwnServer();
 const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 describe("over all processes", () => {
-  it(`never are more permits in use than there are, while their number changes (TEST_SEED=${SEED})`, async () => {
+  it(`never are more permits in use than exist, while their number changes (TEST_SEED=${SEED})`, async () => {
     const dice = new Dice(SEED);
     const name = freshName();
     const parties = await Promise.all([1, 2, 3].map(() => own.parties.join({ url: own.url })));
@@ -54,7 +54,7 @@ describe("over all processes", () => {
     });
   });
 
-  it("the permits of a process that dies come back by themselves, also to those that wait already", async () => {
+  it("the permits of a crashed process come back by themselves, also to waiters", async () => {
     const name = freshName();
     const actor = await Actor.start({ url: testUrl() });
     onTestFinished(() => actor.end());

@@ -4,7 +4,7 @@ import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
-it("a caller whose process holds permits is warned of a deadlock only where it waits for these", async () => {
+it("a caller whose process holds permits gets a warning of a deadlock only if it waits for these", async () => {
   const parties = new Parties();
   const warned: string[] = [];
   const watch = ({ message }: Error): void => void warned.push(message);

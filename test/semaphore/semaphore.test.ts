@@ -17,7 +17,7 @@ const keys = ({ name }: Semaphore): [string, string] => [
 ];
 
 describe("permits", () => {
-  it("with fair: true are given in the order of callers: a large one is not overtaken", async () => {
+  it("with fair: true are given in the order of callers: a large request is not overtaken", async () => {
     const [a, b] = (await own.openFair(2, 3)) as [Semaphore, Semaphore];
     const [one, two] = [await a.acquire(), await a.acquire()];
     expect([one.held, two.held, one.units, turnOf(one) < turnOf(two)]).toEqual([true, true, 1, true]);
@@ -44,7 +44,7 @@ describe("permits", () => {
     expect(await own.admin.exists(...keys(a))).toBe(0);
   });
 
-  it("with fair: true are taken in the order in which callers of one process came, each at a place of its own", async () => {
+  it("with fair: true are given in the order in which callers of one process came, each with its own place", async () => {
     const [a, b] = (await own.openFair(2, 4)) as [Semaphore, Semaphore];
     const held = await a.acquire(4);
     const order: number[] = [];
@@ -60,14 +60,14 @@ describe("permits", () => {
     expect(order).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it("need no subscription where no caller may wait", async () => {
+  it("need no subscription if no caller may wait", async () => {
     const [a] = (await own.open(1, 10)) as [Semaphore];
     const all = await Promise.all(Array.from({ length: 7 }, () => a.tryAcquire()));
     expect(await own.admin.pubsub("CHANNELS", "holdfast:client:*")).toEqual([]);
     await Promise.all(all.map((lease) => lease?.release()));
   });
 
-  it("have leases of their own, which end, are renewed and are extended by themselves", async () => {
+  it("have leases of their own, which end, are renewed and are extended separately", async () => {
     const [a, b] = (await own.open(2, 2)) as [Semaphore, Semaphore];
     const [short, renewed] = [await a.acquire({ lease: 200 }), await a.acquire()];
     expect((await b.acquire()).held).toBe(true);
@@ -78,7 +78,7 @@ describe("permits", () => {
     expect(Math.max(...holders.map(({ remaining }) => remaining))).toBeGreaterThan(80_000);
   });
 
-  it("go to bodies, which hear of a loss", async () => {
+  it("are held by bodies, whose signals report a loss", async () => {
     const [a, b] = (await own.open(2, 2)) as [Semaphore, Semaphore];
     await (await b.acquire()).release();
     const seen: unknown[] = [];
@@ -100,7 +100,7 @@ describe("permits", () => {
     expect(await own.admin.exists(...keys(a))).toBe(0);
   });
 
-  it("that are taken by force are lost at once", async () => {
+  it("that are force-released are lost at once", async () => {
     const [a, b] = (await own.open(2, 1)) as [Semaphore, Semaphore];
     const blocker = await b.acquire();
     const held = a.acquire(); // so that this client listens
@@ -112,7 +112,7 @@ describe("permits", () => {
     expect(signal.reason).toMatchObject({ reason: "revoked", by: "alice" });
   });
 
-  it("that a scope leaves behind are taken, and their callers are told", async () => {
+  it("that a scope leaves behind are ended, and their callers are notified", async () => {
     const { locks } = await own.parties.join({ url: own.url });
     const slots = locks.semaphore(freshName(), { permits: 3 });
     const told = record(locks);
@@ -131,7 +131,7 @@ describe("permits", () => {
     expect(await slots.tryAcquire(3)).not.toBeNull();
   });
 
-  it("that were taken in a body of withPermits stay with their caller when the body ends", async () => {
+  it("that were acquired in a body of withPermits stay with their caller when the body ends", async () => {
     const [a, b] = (await own.open(2, 3)) as [Semaphore, Semaphore];
     const lease = await a.withPermits(() => a.acquire(2));
     expect([lease.held, lease.signal.aborted, (await b.inspect()).used]).toEqual([true, false, 2]);
@@ -142,7 +142,7 @@ describe("permits", () => {
 });
 
 describe("a caller", () => {
-  it("that leaves gives its place up, and one that closes all it has", async () => {
+  it("that leaves gives its place up, and one that closes gives up all it has", async () => {
     const name = freshName();
     const [a, b] = [await own.parties.join({ url: own.url }), await own.parties.join({ url: own.url })];
     const [mine, theirs] = [a, b].map(({ locks }) => locks.semaphore(name, { permits: 1 })) as [
@@ -183,7 +183,7 @@ describe("a caller", () => {
   });
 });
 
-describe("what a semaphore shows", () => {
+describe("a semaphore shows", () => {
   it("its holders and waiters, with their units", async () => {
     const name = freshName();
     const { locks } = await own.parties.join({ url: own.url });

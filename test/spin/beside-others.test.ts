@@ -83,7 +83,7 @@ describe.each(Object.entries(LIBRARIES))("beside %s", (_, { prefix, open }) => {
     await lease.unlock();
   });
 
-  it("keeps them out while it holds, and lets them in after its release", async () => {
+  it("keeps them out while it holds, and admits them after its release", async () => {
     const { ours, theirs } = fresh();
     const lease = await ours.lock();
     await expect(theirs.acquire(200, 30_000)).rejects.toThrow();
@@ -116,7 +116,7 @@ describe.each(Object.entries(LIBRARIES))("beside %s", (_, { prefix, open }) => {
     await lease.unlock(); // rejects if it had been released
   });
 
-  it("takes the lock of one of them that crashed, when its lease is over", async () => {
+  it("acquires the lock of a crashed one when its lease is over", async () => {
     const { ours, theirs } = fresh();
     await theirs.acquire(1_000, 300);
     const asked = awake();

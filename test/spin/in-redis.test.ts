@@ -45,7 +45,7 @@ describe("in Redis", () => {
     expect(() => make("a".repeat(256), { prefix: "b".repeat(257) })).toThrow(/512 bytes/);
   });
 
-  it("waits for a key without TTL, and takes it when it is gone", async () => {
+  it("waits for a key without TTL, and acquires the lock when it is gone", async () => {
     const { locks } = await join();
     const name = await held();
     await stage.other.redis.persist(name);
@@ -114,7 +114,7 @@ describe("a reply is lost and the command is sent again", () => {
     await lease?.unlock();
   });
 
-  it("release: the lock is free, and the doubt is told", async () => {
+  it("release: the lock is free, and the doubt is reported", async () => {
     const { proxy, near } = await behindProxy();
     const name = freshName("spin");
     const lease = await spinLock(near.locks, name).lock();

@@ -95,7 +95,7 @@ describe("waiting", () => {
     }
   });
 
-  it("begins anew with short pauses for a caller that comes when nobody waits, also while a last try is under way", () =>
+  it("begins anew with short pauses for a caller that comes when none is waiting, also during a last try", () =>
     shown(async () => {
       const party = await join();
       const lock = spinLock(party.locks, await held());
@@ -141,7 +141,7 @@ describe("waiting", () => {
     expect(await count.scripts()).toBeLessThanOrEqual(20);
   });
 
-  it.each([0, 3])("tells who waits %i ms what is true now, not what it heard a pause ago", (wait) =>
+  it.each([0, 3])("gives a caller with %i ms the current state, not that of a pause ago", (wait) =>
     shown(async () => {
       const { locks } = await join();
       const lock = spinLock(locks, freshName("spin"));
@@ -175,7 +175,7 @@ describe("waiting", () => {
     expect(await waiting).toBe("enough");
   });
 
-  it("stops trying when nobody waits any more", async () => {
+  it("stops trying when the last caller leaves", async () => {
     const party = await join();
     const controller = new AbortController();
     const waiter = failure(spinLock(party.locks, await held()).lock({ signal: controller.signal }));
@@ -191,7 +191,7 @@ describe("waiting", () => {
     expect(tries.length).toBe(length);
   });
 
-  it("passes the lock on inside the process, and subscribes to nothing for that", async () => {
+  it("hands the lock off inside the process, and subscribes to nothing for that", async () => {
     const party = await join();
     const traffic = watchTraffic(party);
     const lock = spinLock(party.locks, freshName("spin"));

@@ -9,6 +9,7 @@ import {
   type Term,
 } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
+import { nodeRedisLike } from "./carrier.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
@@ -27,6 +28,8 @@ export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } 
 interface Settings {
   /** Options of ioredis that a message can carry: no functions. */
   redis?: Record<string, unknown>;
+  /** The library that carries its locks. Default: ioredis. */
+  library?: "ioredis" | "node-redis";
   /** Options of `createLockClient`. */
   client?: Record<string, unknown>;
 }
@@ -61,32 +64,32 @@ const runs = new Runs();
 let term: Term | undefined;
 const watches = new Map<number, StopWatch>();
 
-/** What an actor can be asked to do; a handle stands for a lease, also after its unlock. */
+/** The commands of an actor; a handle refers to a lease, also after its unlock. */
 const methods = {
-  async start({ redis: options, client, ...where }: ActorOptions) {
+  async start({ redis: options, client, library = "ioredis", ...where }: ActorOptions) {
     const address = "url" in where ? addressOf(where.url) : where.address;
-    // a Cluster has all the methods that are called here
+    // a Cluster has all the methods that are used here
     const redis = openConnection(address, options) as Redis;
     const others = (address.masters ?? []).map(
       (one) => openConnection({ ...address, redis: one }, options) as Redis,
     );
-    // Of a quorum the methods that are called here are the same.
+    // Of a quorum, the methods used here are the same.
     const locks = (
       others.length > 0
         ? createQuorumClient([redis, ...others], { restartDelay: 0, ...client })
-        : createLockClient(redis, client)
+        : createLockClient(library === "ioredis" ? redis : nodeRedisLike(redis, 6), client)
     ) as LockClient;
     session = { redis, others, locks };
     await once(redis, "ready"); // rejects on the first error
   },
 
-  /** `token`: of a permit the number that Redis has for it. */
+  /** `token`: for a permit the number that Redis has for it. */
   async acquire(kind: Maker, name: string, wait?: number, lease?: number) {
     const acquired = await lockOf(current().locks, kind, name).tryLock(wait, lease);
     return acquired && { handle: leases.push(acquired) - 1, token: turnOf(acquired) };
   },
 
-  /** A candidate that writes its token to the end of a list as long as it leads; it is not waited for. */
+  /** A candidate that appends its token to a list while it leads; the call does not wait for it. */
   async runAsLeader(name: string, lease: number, list: string) {
     const { redis, locks } = current();
     const work = async (leading: Term): Promise<void> => {
@@ -102,7 +105,10 @@ const methods = {
       .catch(() => {});
   },
 
-  /** Leads surely, is stopped, and says what it knows as soon as it goes on: nothing else has run by then. */
+  /**
+   * Certainly leads, is stopped, and reports its state as soon as it continues: no other code has
+   * run by then.
+   */
   stopAsLeader() {
     term?.assertHeld();
     process.kill(process.pid, "SIGSTOP");
@@ -111,7 +117,7 @@ const methods = {
 
   resign: () => term?.resign(),
 
-  /** Holds one lock, and wants a second one as soon as that is held too: what became of it. */
+  /** Holds one lock, and requests a second one when that is held too. Returns the outcome. */
   async nest(first: string, second: string) {
     const { locks } = current();
     const started = performance.now();
@@ -126,11 +132,11 @@ const methods = {
     return { became, took: performance.now() - started };
   },
 
-  /** A plain command, past the locks. */
+  /** A plain command that bypasses the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 
   /**
-   * Takes the lock, asks for a longer lease, does not wait for the answer, and unlocks for another
+   * Takes the lock, requests a longer lease without awaiting the answer, and unlocks for another
    * caller of this process.
    */
   async passBehindExtension(kind: Maker, name: string, ms: number) {
@@ -144,16 +150,16 @@ const methods = {
 
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
-  /** The program ends itself right behind the unlock; this is never answered. */
-  /** It exits in the same turn, with nothing read. */
+  /** The program exits right after the unlock; this is never answered. */
+  /** Exits in the same turn, before anything is read. */
   unlockExiting(handle: number) {
     void leaseOf(handle).unlock();
     process.exit();
   },
 
   /**
-   * The same of callers that share a hold. The server knows the script: what is written then is not
-   * sent again.
+   * The same for callers that share a hold. The server knows the script: a script written then is
+   * not sent again.
    */
   async unlockSharedExiting(kind: "read" | "semaphore", name: string) {
     const { locks } = current();
@@ -177,7 +183,7 @@ const methods = {
 
   /**
    * Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it
-   * goes on.
+   * continues.
    */
   async writeAfterStop(handle: number, how: WriterName, target: Target, value: string) {
     const lease = leaseOf(handle);
@@ -201,13 +207,13 @@ const methods = {
     return acquired && [...acquired.tokens.values()];
   },
 
-  /** Takes the lock and gives it back until this process keeps it although nobody is inside. */
+  /** Takes the lock and gives it back until this process keeps it with no caller inside. */
   keep: (name: string, often?: number) => keep(current(), name, often),
 
-  /** Callers that take the lock again and again for so many ms. */
+  /** Callers that take the lock repeatedly for this many ms. */
   crowd: (name: string, options: CrowdOptions) => crowd(current().locks.lock(name), options),
 
-  /** Ends by itself, as soon as this is answered. */
+  /** Exits by itself once this is answered. */
   die(how: "exit" | "throw") {
     setImmediate(() => {
       if (how === "exit") process.exit();
@@ -227,17 +233,17 @@ const methods = {
   stopReport: (handle: number) => watches.get(handle)?.report ?? null,
 
   /**
-   * Calls `once` with a body that ends when `endRun` says so; answers as soon as the body runs, or
-   * will not.
+   * Calls `once` with a body that ends when `endRun` says so; answers when the body runs, or will
+   * not run.
    */
   startRun: (name: string, options: OnceOptions) => runs.start(current().locks, name, options),
 
-  /** How that body was told its turn, and what became of the call. */
+  /** The turn of that body, and the outcome of the call. */
   endRun: (run: number) => runs.end(run),
 
   /**
-   * Three callers that call `once` again and again for so many ms; when its bodies began, by the
-   * server's clock.
+   * Three callers that call `once` repeatedly for this many ms; returns when its bodies began, by
+   * the server's clock.
    */
   callOnce: (name: string, options: OnceOptions, pause: number, ms: number) =>
     runs.callFor(current().locks, name, options, pause, ms),
@@ -285,4 +291,4 @@ function failureOf(error: unknown): Failure {
 }
 
 process.on("message", (call: Call) => void answer(call));
-process.on("disconnect", () => process.exit()); // the parent has gone, or is done with us
+process.on("disconnect", () => process.exit()); // the parent has gone, or is done

@@ -11,13 +11,14 @@ interface Waiting {
 }
 
 const living = new Set<ChildProcess>();
-// A stopped process does not see that its parent has gone, and would stay for ever.
+// A stopped process does not notice that its parent has gone, and would stay forever.
 process.once("exit", () => {
   for (const child of living) child.kill("SIGKILL");
 });
 
 /**
- * A process of its own with a Redis connection and a lock client, to be stopped and killed for real.
+ * A separate process with a Redis connection and a lock client, which a test can really stop and
+ * kill.
  *
  * @example
  * const actor = await Actor.start({ url }); // or { address }, of any topology
@@ -26,7 +27,7 @@ process.once("exit", () => {
  */
 export class Actor {
   readonly pid: number;
-  /** Resolves when the process has ended, however it did. */
+  /** Resolves when the process has ended, for whatever reason. */
   readonly exit: Promise<void>;
 
   readonly #child: ChildProcess;
@@ -75,13 +76,13 @@ export class Actor {
     }) as Promise<Returned<M>>;
   }
 
-  /** SIGKILL unless told otherwise; "SIGSTOP" and "SIGCONT" stop it and let it go on. */
+  /** SIGKILL by default; "SIGSTOP" and "SIGCONT" stop and continue it. */
   kill(signal: NodeJS.Signals = "SIGKILL"): void {
     if (signal !== "SIGSTOP" && signal !== "SIGCONT") this.#isOver = true;
     this.#child.kill(signal);
   }
 
-  /** Closes its lock client and its connection and waits for its end; fine after `kill()`. */
+  /** Closes its lock client and its connection and waits for its end; also works after `kill()`. */
   async end(): Promise<void> {
     this.#child.kill("SIGCONT"); // a stopped process neither answers nor ends
     if (!this.#isOver) {

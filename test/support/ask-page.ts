@@ -4,20 +4,20 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { text } from "node:stream/consumers";
 
-/** How requests reach a page, and what a browser says of them. */
+/** How requests reach a page, and their headers from a browser. */
 export interface Way {
   /** Where to connect to. */
   readonly to: Pick<RequestOptions, "port" | "socketPath">;
-  /** What stands in the address bar: a name, and a port. */
+  /** The text of the address bar: a name, and a port. */
   readonly host: string;
 }
 
-/** What a browser sends with the requests of the page's own script. */
+/** The headers that a browser sends with requests of the page's own script. */
 export const OWN = { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" };
 
 type Headers = Record<string, string>;
 
-/** One request, with whatever headers: `fetch` would not send all of these. */
+/** One request with any headers: `fetch` would not send all of these. */
 export async function ask(
   { to, host }: Way,
   path: string,
@@ -31,7 +31,7 @@ export async function ask(
     agent: false,
     path,
     method,
-    headers: { host, ...headers },
+    headers: { host, connection: "keep-alive", ...headers },
   });
   const [answer] = (await Promise.race([
     once(sent.end(body), "response"),
@@ -43,7 +43,7 @@ export async function ask(
   return answer;
 }
 
-/** The status alone, of an answer that may be without an end. */
+/** Only the status, for an answer that may never end. */
 export async function statusOf(answer: Promise<IncomingMessage>): Promise<number> {
   const got = await answer;
   got.destroy();
@@ -51,8 +51,8 @@ export async function statusOf(answer: Promise<IncomingMessage>): Promise<number
 }
 
 /**
- * An action, as the page's script asks for it, and in these words of the browser. Of a lock that
- * nobody holds: nothing is done.
+ * An action, requested as the page's script does it, with these headers of the browser. The lock
+ * has no holder, so nothing is done.
  */
 export async function act(way: Way, headers: Headers = {}): Promise<number> {
   const wanted = { action: "break", kind: "lock", name: "nobody's", holder: "x", mode: null };
@@ -66,8 +66,8 @@ export async function act(way: Way, headers: Headers = {}): Promise<number> {
 }
 
 /**
- * Opens the address with the word, as a browser does: resolves with the cookie that it has from
- * then on; "": none.
+ * Opens the address with the word, as a browser does: resolves with the cookie that it then has;
+ * "": none.
  */
 export async function cookieOf(way: Way, word: string): Promise<string> {
   const answer = await ask(way, `/?word=${word}`, { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" });
@@ -76,8 +76,8 @@ export async function cookieOf(way: Way, word: string): Promise<string> {
 }
 
 /**
- * Passes bytes on to a port, as `ssh -L` does, and says nothing of its own. `freeze`: from then on
- * nothing passes, and nothing is closed.
+ * Forwards bytes to a port, as `ssh -L` does, and sends nothing of its own. `freeze`: from then on
+ * no byte passes, and no connection is closed.
  */
 export async function forward(port: number): Promise<{ port: number; freeze: () => void; stop: () => void }> {
   const sockets = new Set<Socket>();

@@ -1,5 +1,5 @@
 const TICK = 5;
-/** The most that one tick may count, in ms. */
+/** The most that one tick counts, in ms. */
 const MOST = 20;
 
 let last = performance.now();
@@ -11,8 +11,9 @@ setInterval(() => {
 }, TICK).unref();
 
 /**
- * For how many ms this process has been awake. While it stands still no time passes here, or next
- * to none: what must be over soon can be told from what takes a second on a busy machine too.
+ * For how many ms this process has been running. While it is suspended no time passes here, or
+ * almost none: so even on a busy machine a test can tell a prompt event from one that takes a
+ * second.
  *
  * @example
  * const asked = awake();

@@ -13,10 +13,10 @@ export const [LOCK, QUEUE, CLIENTS, CLOCK]: readonly [string, string, string, st
   "holdfast:clock",
 ];
 const KEYS = [LOCK, QUEUE, CLIENTS, CLOCK];
-/** No command is too late. */
+/** No command comes too late. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** `a`, `b` and `c` are heard; nobody else is. */
+/** `a`, `b` and `c` are subscribed; no other client is. */
 export const channel = (client: string): string => `holdfast:client:${client}`;
 export const hold = (client: string, number = 1): string =>
   `${channel(client)}:${`${number}`.padStart(8, "0")}abcdefghijklm`;
@@ -26,11 +26,11 @@ export const entry = (of: string, counted = 1, ttl = 3_000, passes = 0): string 
 type Digit = 0 | 1 | 2;
 
 /**
- * The scripts of the hand-off by themselves, at one lock of a server of their own. Redis is empty
+ * The scripts of the hand-off without a client, at one lock of a private server. Redis is empty
  * before each test.
  */
 export class BareScripts {
-  /** What `a`, `b` and `c` have heard in this test. */
+  /** The messages that `a`, `b` and `c` have received in this test. */
   readonly heard: string[] = [];
   #server: LocalServer | undefined;
   #redis: Redis | undefined;
@@ -64,13 +64,13 @@ export class BareScripts {
     return this.redis.eval(handoffLua[script].lua, KEYS.length, ...KEYS, ...args);
   }
 
-  /** `nonce`: of a try that asks an idle holder. */
+  /** `nonce`: for a try that asks an idle holder. */
   async acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
     const place = queueing.slice(0, queueing.length - of.length);
     return listed(await this.run("acquire", of, 30_000, NEVER, passes, told, place, "", nonce));
   }
 
-  /** As part of a multi-lock: behind `holdfast:{y}`, which `before` must own. */
+  /** As part of a multi-lock: after `holdfast:{y}`, which `before` must own. */
   async behind(of: string, before: string, ...nonce: string[]): Promise<unknown> {
     const args = [of, 30_000, NEVER, 0, 0, "", before, ...nonce];
     const keys = [...KEYS, "holdfast:{y}"];
@@ -118,7 +118,7 @@ export class BareScripts {
     return Number(seconds) * 1_000_000 + Number(rest);
   }
 
-  /** All that was published before this was called has been heard. */
+  /** Resolves when all messages published before this call have been received. */
   async messages(): Promise<readonly string[]> {
     await this.redis.ping();
     await this.#ears?.ping();
@@ -127,8 +127,8 @@ export class BareScripts {
 }
 
 /**
- * An answer of acquire in its long form: a text is the time, which is the token too, of an owner
- * with nobody behind it.
+ * The long form of an answer of acquire: a text is the time, and also the token, of an owner with
+ * no waiter after it.
  */
 export const listed = (answer: unknown): unknown =>
   typeof answer === "string" ? [codes.OWNER, Number(answer), Number(answer), 0] : answer;

@@ -4,8 +4,8 @@ import { Parties, type Party } from "./fixture.ts";
 import { present } from "./present.ts";
 
 /**
- * A server for the tests of one file, and a client on it that sees what becomes of other processes.
- * Registers its hooks when it is made.
+ * A server for the tests of one file, and a client on it that observes other processes. Registers
+ * its hooks when it is created.
  *
  * @example
  * const beside = new Beside();

@@ -1,89 +1,137 @@
-import type { Cluster, Redis } from "ioredis";
-import { createCluster as createCluster6, createSentinel as createSentinel6 } from "redis";
-import { createCluster as createCluster5, createSentinel as createSentinel5 } from "redis5";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import type { Cluster, Redis, RedisOptions } from "ioredis";
 import type { NodeRedisLike } from "../../src/index.ts";
-import { openNodeRedis } from "./node-redis.ts";
+import { type Made, nodeRedisAt } from "./node-redis.ts";
 import { until } from "./until.ts";
 
-type Made = NodeRedisLike & { destroy(): unknown };
+/**
+ * The library that carries the locks of the tests: "node-redis", "node-redis5", or by default
+ * ioredis.
+ */
+const { HOLDFAST_DRIVER: driver = "ioredis" } = process.env;
+export const onNodeRedis = driver !== "ioredis";
 
 /**
- * What carries the locks of a party: its ioredis connection, or, with HOLDFAST_DRIVER=node-redis in
- * the environment (node-redis5 for version 5), a client of node-redis to the same place, which is
- * closed with that connection.
+ * The connection that carries a party's locks: its ioredis connection, or, with
+ * HOLDFAST_DRIVER=node-redis in the environment (node-redis5 for version 5), a client of node-redis
+ * to the same place, which is closed with that connection.
  */
 export function carrier<R extends Redis | Cluster>(redis: R): R | NodeRedisLike {
-  const { HOLDFAST_DRIVER: driver = "ioredis" } = process.env;
-  if (driver === "ioredis" || redis.options.lazyConnect) return redis;
+  if (!onNodeRedis || redis.options.lazyConnect) return redis;
   const known = carriers.get(redis);
   if (known) return known;
   const made = nodeRedisLike(redis, driver === "node-redis5" ? 5 : 6);
   carriers.set(redis, made);
+  if (!redis.isCluster && !(redis as Redis).options.sentinels) standIn(redis as Redis, made);
   return made;
 }
 
-/** A client of node-redis to the same place as a connection of ioredis, which is closed with that one. */
+/**
+ * Tests use their connection to check on, or to break, the one that carries the locks. So these
+ * actions apply to the carrier too: PING, which is answered after all commands sent before it, and
+ * a reconnect.
+ */
+function standIn(redis: Redis, made: Made): void {
+  const ping = redis.ping.bind(redis) as () => Promise<"PONG">;
+  const disconnect = redis.disconnect.bind(redis);
+  const pingBoth = async (): Promise<"PONG"> => {
+    const answers = [
+      ping(),
+      made.isOpen && (made as unknown as PlainClient).sendCommand(["PING"]).catch(() => {}),
+    ];
+    return (await Promise.all(answers))[0] as "PONG";
+  };
+  Object.assign(redis, {
+    ping: pingBoth,
+    disconnect(reconnect = false) {
+      if (reconnect) socketOf(redis)?.destroy();
+      disconnect(reconnect);
+    },
+  });
+}
+
+interface PlainClient {
+  sendCommand(words: string[]): Promise<unknown>;
+}
+
+/**
+ * The connection whose socket is being created: also at each reconnect, which runs in the context
+ * of the first connect.
+ */
+const connecting = new AsyncLocalStorage<object>();
+const sockets = new WeakMap<object, Socket>();
+subscribe("net.client.socket", (message) => {
+  const made = connecting.getStore();
+  if (made) sockets.set(made, (message as { socket: Socket }).socket);
+});
+
+/** The socket on which the commands of a party with this connection are sent. */
+export function socketOf(redis: Redis): Socket | undefined {
+  const made = carriers.get(redis);
+  return made ? sockets.get(made) : (redis as unknown as { stream: Socket }).stream;
+}
+
+/** A client of node-redis to the same place as an ioredis connection, which is closed with it. */
 export function nodeRedisLike(redis: Redis | Cluster, version: 5 | 6): Made {
   const made = likeness(redis, version);
   const close = async (): Promise<void> => {
     if (made.isOpen) await made.destroy();
   };
-  // A Cluster says "close" where it is disconnected while it connects.
+  // A Cluster says "close" if it is disconnected while it connects.
   redis.once("end", () => void close().catch(() => {}));
   return made;
 }
 
 const carriers = new WeakMap<object, Made>();
 
-/** What carries the locks of a party with this connection, if that is another one. */
+/** The carrier of the locks of a party with this connection, if it is another connection. */
 export const carrierOf = (connection: unknown): unknown =>
   (typeof connection === "object" && connection !== null && carriers.get(connection)) || connection;
 
-/** Resolves when what carries the locks of a party is connected. */
+/** Resolves when the carrier of a party's locks is connected. */
 export async function carried(redis: Redis | Cluster): Promise<void> {
   const made = carriers.get(redis) as (Made & { isReady?: boolean }) | undefined;
-  // A Cluster of version 5 says only that it is open.
+  // A Cluster of version 5 only reports that it is open.
   if (made) await until(() => made.isReady ?? made.isOpen, { what: "the node-redis client to be connected" });
 }
 
-const socket = { reconnectStrategy: () => 20 };
+/** Do commands fail when the connection is lost? node-redis has one option for it. */
+const fails = ({
+  autoResendUnfulfilledCommands,
+  maxRetriesPerRequest,
+  enableOfflineQueue,
+}: RedisOptions): boolean =>
+  autoResendUnfulfilledCommands === false || maxRetriesPerRequest === 0 || enableOfflineQueue === false;
 
-function likeness(redis: Redis | Cluster, version: 5 | 6): Made {
-  if (redis.isCluster) {
-    const { options } = redis as Cluster;
-    const { startupNodes } = redis as unknown as { startupNodes: { host: string; port: number }[] };
-    const { username, password } = options.redisOptions ?? {};
-    const create = (version === 5 ? createCluster5 : createCluster6) as typeof createCluster6;
-    const cluster = create({
-      rootNodes: startupNodes.map(({ host, port }) => ({ socket: { host, port } })),
-      defaults: { socket, ...(username && { username }), ...(password && { password }) },
-      ...(options.natMap && {
-        nodeAddressMap: options.natMap as Record<string, { host: string; port: number }>,
-      }),
-    });
-    return opened(cluster as never);
+function likeness(connection: Redis | Cluster, version: 5 | 6): Made {
+  if (connection.isCluster) {
+    const { redisOptions = {}, natMap } = (connection as Cluster).options;
+    const { startupNodes: nodes } = connection as unknown as {
+      startupNodes: { host: string; port: number }[];
+    };
+    return opened(
+      nodeRedisAt(version, { redis: redisOptions, nodes, ...(natMap && { natMap: natMap as Doors }) }),
+    );
   }
-  const { host, port, username, password, db, keyPrefix, sentinels, name, natMap } = (redis as Redis).options;
-  const who = { ...(username && { username }), ...(password && { password }), ...(db && { database: db }) };
-  if (!sentinels)
-    return openNodeRedis(version, {
-      ...(host && { host }),
-      ...(port && { port }),
-      ...(keyPrefix && { keyPrefix }),
-      ...who,
-    }) as unknown as Made;
-  const create = (version === 5 ? createSentinel5 : createSentinel6) as typeof createSentinel6;
-  const sentinel = create({
-    name: name ?? "",
-    sentinelRootNodes: sentinels as { host: string; port: number }[],
-    nodeClientOptions: { socket, ...who },
-    ...(natMap && { nodeAddressMap: natMap as Record<string, { host: string; port: number }> }),
-  });
-  return opened(sentinel as never);
+  const { natMap, ...redis } = (connection as Redis).options;
+  return opened(
+    nodeRedisAt(
+      version,
+      { redis, ...(natMap && { natMap: natMap as Doors }) },
+      {
+        ...(fails(redis) && { disableOfflineQueue: true }),
+        reconnectStrategy: (tries) => redis.retryStrategy?.(tries + 1) ?? false,
+      },
+    ),
+  );
 }
+
+type Doors = Record<string, { host: string; port: number }>;
 
 function opened(made: Made): Made {
   made.on("error", () => {});
-  made.connect().catch(() => {});
+  connecting.run(made, () => made.connect().catch(() => {}));
   return made;
 }

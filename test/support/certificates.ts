@@ -9,7 +9,7 @@ import type { TlsFiles } from "../../tools/redis/process.ts";
 const run = promisify(execFile);
 
 /**
- * Makes a private authority and a server certificate that it has signed, valid for a day.
+ * Creates a private authority and a server certificate signed by it, valid for a day.
  *
  * @example
  * const files = await makeCertificates(folder);
@@ -17,7 +17,7 @@ const run = promisify(execFile);
  * const redis = new Redis(server.url, { tls: { ca: await readFile(files.ca) } });
  *
  * @param folder must be private: it gets the keys
- * @throws Error when there is no `openssl`, and none can be installed
+ * @throws Error if there is no `openssl`, and none can be installed
  */
 export async function makeCertificates(folder: string): Promise<TlsFiles> {
   const openssl = await opensslCommand();

@@ -2,7 +2,7 @@ import type { DeadlockError, LockClient } from "../../src/index.ts";
 import { freshName, type Party } from "./fixture.ts";
 import { until } from "./until.ts";
 
-/** Where callers write down what they wait for. */
+/** The key of the notes about what callers wait for. */
 export const NOTES = "holdfast:waits";
 
 /** Notes of scopes that hold these locks. */
@@ -16,7 +16,7 @@ export async function notesOf(party: Party | undefined, names: readonly string[]
 export const leftOf = async (party: Party | undefined, names: readonly string[]): Promise<number> =>
   (await notesOf(party, names)).length;
 
-/** What was told of circles, and whether the client's caller was rejected. */
+/** The reports of deadlocks, and whether the client's caller was rejected. */
 export function listen(...all: LockClient[]): { name: string; rejected: boolean; cycle: string[] }[] {
   const told: { name: string; rejected: boolean; cycle: string[] }[] = [];
   for (const locks of all)
@@ -27,8 +27,8 @@ export function listen(...all: LockClient[]): { name: string; rejected: boolean;
 }
 
 /**
- * A body that holds the first lock, and wants the second when `go` says so. "both": it had them;
- * else its error's code.
+ * A body that holds the first lock, and requests the second when `go` says so. "both": it got both;
+ * otherwise its error's code.
  */
 export async function chain(
   locks: LockClient,

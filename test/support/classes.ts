@@ -6,7 +6,7 @@ import { readImports } from "./imports.ts";
 
 /** A class of a module, exported or not. */
 export interface DeclaredClass {
-  /** As seen from the root. */
+  /** Relative to the root. */
   readonly file: string;
   readonly name: string;
   readonly isAbstract: boolean;
@@ -17,8 +17,8 @@ export interface DeclaredClass {
 /**
  * The classes of the modules below a folder.
  *
- * @throws Error when a class extends one that its module neither declares nor imports from where
- *   that is declared
+ * @throws Error if a class extends one that its module neither declares nor imports from the module
+ * that declares it
  */
 export function readClasses(root: string, folder: string): readonly DeclaredClass[] {
   const files = [...readImports(root, folder).keys()];
@@ -57,7 +57,7 @@ export function depthOf({ base }: DeclaredClass): number {
 
 interface Module {
   readonly classes: readonly ts.ClassLikeDeclaration[];
-  /** By the name that it has here: the module it comes from, and its name there. */
+  /** By the local name: the module that it comes from, and its name there. */
   readonly imports: ReadonlyMap<string, { readonly from: string; readonly name: string }>;
 }
 

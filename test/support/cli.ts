@@ -9,7 +9,7 @@ import { testUrl } from "./fixture.ts";
 import { until } from "./until.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Below node_modules, where what it imports is found. */
+/** Below node_modules, so that its imports are found. */
 const folder = join(root, "node_modules", `.holdfast-cli-${process.pid}`);
 const living = new Set<ChildProcess>();
 
@@ -24,9 +24,9 @@ export function temporary(): string {
   return mkdtempSync(join(folder, "files-"));
 }
 
-/** What a program has written, and how it ended. */
+/** A program's output, and how it ended. */
 export interface Finished {
-  /** As a shell has it: 128 + n where signal n has ended it. */
+  /** As in a shell: 128 + n if signal n has ended it. */
   readonly code: number;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
@@ -40,7 +40,9 @@ export class Cli {
   stdout = "";
   stderr = "";
 
-  /** `url`: of Redis. `options`: of the process. `wrap`: makes the command line that is run instead. */
+  /**
+   * `url`: of Redis. `options`: of the process. `wrap`: makes the command line that is run instead.
+   */
   constructor(
     url: string,
     args: readonly string[],
@@ -71,8 +73,8 @@ export class Cli {
   }
 
   /**
-   * In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed
-   * there. `before`: a line of the shell.
+   * In its own terminal, by util-linux's `script`: text written to its stdin is typed there.
+   * `before`: a line of the shell.
    */
   static inTerminal(url: string, args: readonly string[], before = ":"): Cli {
     const quoted = (line: readonly string[]) =>
@@ -90,7 +92,7 @@ export class Cli {
     return compiled(new URL("../../src/tools/cli/index.ts", import.meta.url));
   }
 
-  /** Kills those that a test has left behind, and waits for their end. */
+  /** Kills the processes that a test has left, and waits for their end. */
   static async endAll(): Promise<void> {
     for (const child of living) child.kill("SIGKILL");
     await until(() => living.size === 0);
@@ -104,7 +106,7 @@ export class Cli {
     this.child.kill(signal);
   }
 
-  /** Resolves when that stands in what it has written. */
+  /** Resolves when its output contains that. */
   async says(text: string | RegExp): Promise<void> {
     const isThere = () => (typeof text === "string" ? this.#all.includes(text) : text.test(this.#all));
     await until(isThere, { what: `${text} in the output of holdfast` }).catch((error: Error) => {
@@ -124,8 +126,8 @@ export const cli = (...args: string[]): Cli => new Cli(testUrl(), args);
 export const sh = (flags: readonly string[], name: string, line: string): Cli =>
   cli("run", ...flags, name, "--", "sh", "-c", line);
 
-/** The last line that was written, of `--json`. */
+/** The last line of `--json` output. */
 export const lastJson = (text: string): unknown => JSON.parse(text.trim().split("\n").at(-1) ?? "");
 
-/** Does this process run? What has ended and was not collected does not. */
+/** Does this process run? A zombie does not. */
 export const lives = (pid: number): boolean => processes().some((one) => one.pid === pid);

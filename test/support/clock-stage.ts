@@ -5,7 +5,7 @@ import { Stage, type StageOptions } from "./stage.ts";
 export const HOUR = 3_600_000;
 
 /**
- * A stage whose server has a wall clock of its own. To be called once in a test file.
+ * A stage whose server has its own wall clock. To be called once in a test file.
  *
  * @example
  * const { stage, clock } = stageWithClock();

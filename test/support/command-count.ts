@@ -4,11 +4,11 @@ import { commandCalls } from "../../tools/redis/command-calls.ts";
 type CommandCounts = Record<string, number>;
 
 export interface CommandCount {
-  /** The commands since `countCommands()`; names that did not occur are left out. */
+  /** The commands since `countCommands()`; names without calls are left out. */
   since(): Promise<CommandCounts>;
   /** EVALSHA + EVAL. */
   scripts(): Promise<number>;
-  /** EVALSHA + EVAL + SUBSCRIBE: all that a parked waiter may cost. */
+  /** EVALSHA + EVAL + SUBSCRIBE: all commands that a parked waiter may cost. */
   waiting(): Promise<number>;
 }
 
@@ -17,13 +17,13 @@ interface InfoClient {
 }
 
 /**
- * Counts the commands that a server receives, from all its clients, by the difference of two
- * `INFO commandstats`.
+ * Counts the commands that a server receives from all its clients, by the difference of two `INFO
+ * commandstats`.
  *
- * Exact for what only clients can send: `evalsha`, `eval`, `subscribe`, `unsubscribe`, … For names
- * that scripts call too (`get`, `set`, `publish`, `time`, …) Redis adds the scripts' calls to the
- * same number. A refused command counts as sent, so an EVALSHA answered NOSCRIPT and the EVAL after
- * it make two.
+ * Exact for commands that only clients send: `evalsha`, `eval`, `subscribe`, `unsubscribe`, … For
+ * names that scripts call too (`get`, `set`, `publish`, `time`, …) Redis adds the scripts' calls to
+ * the same number. A refused command counts as sent, so an EVALSHA answered NOSCRIPT and the
+ * following EVAL count as two.
  */
 export async function countCommands(redis: InfoClient): Promise<CommandCount> {
   const before = await readCounts(redis);
@@ -31,7 +31,8 @@ export async function countCommands(redis: InfoClient): Promise<CommandCount> {
 
   const since = async (): Promise<CommandCounts> => {
     const now = await readCounts(redis);
-    // An INFO is counted once it has answered: now shows the first one and those of earlier since() calls.
+    // An INFO is counted once it is answered, so this includes the first one and those of earlier
+    // since() calls.
     ownInfos += 1;
     now.set("info", (now.get("info") ?? 0) - ownInfos);
     const differences = [...now].map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const);

@@ -10,8 +10,8 @@ const FOLDER = `${ROOT}node_modules/.cache/holdfast-programs`;
 const made = new Map<string, string>();
 
 /**
- * The path of a program of the tests, bundled to plain JavaScript: a process that has to compile
- * its sources by itself takes four times the CPU time until it runs, and the tests start hundreds.
+ * The path of a program of the tests, bundled to plain JavaScript: a process that compiles its
+ * sources itself takes four times the CPU time to start, and the tests start hundreds.
  *
  * @param program the file, or the text of a module whose imports are relative to the root of the repository
  */
@@ -37,7 +37,8 @@ export function compiled(program: URL | string): string {
   const name = program instanceof URL ? basename(program.pathname, ".ts") : "text";
   const path = `${FOLDER}/${name}-${createHash("sha256").update(built.contents).digest("hex").slice(0, 16)}.mjs`;
   mkdirSync(FOLDER, { recursive: true });
-  // Written aside: other test files, which make the same at the same time, never run a half of it.
+  // Written to another path first: other test files, which make the same file at the same time,
+  // never run half of it.
   const aside = `${path}.${process.pid}`;
   writeFileSync(aside, built.contents);
   renameSync(aside, path);

@@ -8,7 +8,10 @@ import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import { linkOf } from "./link.ts";
 
-/** What a reader, a writer or a caller that wants permits asks for: `units` at least, `upTo` at most. */
+/**
+ * The request of a reader, of a writer or of a caller that wants permits: `units` at least, `upTo`
+ * at most.
+ */
 export interface Asked {
   readonly kind?: "read" | "write";
   readonly mode?: "try" | "queue" | "again";
@@ -34,7 +37,7 @@ export class CountedCalls {
     this.name = name;
   }
 
-  /** Where a client with this id hears what becomes of its holds. */
+  /** The channel on which a client with this id receives messages about its holds. */
   channelOf(client: string): string {
     return this.commands.keys.channels(client)(this.name);
   }
@@ -44,7 +47,7 @@ export class CountedCalls {
     return new Hold(`${this.channelOf(client)}:${number}abcdefghijklm`, this.name);
   }
 
-  /** `counted`: somebody hears the channel of this hold. */
+  /** `counted`: is the channel of this hold subscribed? */
   attempt(hold: Hold, asked: Asked = {}, counted = true): Promise<AttemptAnswer> {
     return this.#told((told) => this.#kind(asked).attempt(hold, this.#ask(hold, asked, counted), told));
   }
@@ -53,12 +56,12 @@ export class CountedCalls {
     return this.#told((told) => this.readWrite.join(hold, 30_000, told));
   }
 
-  /** Of permits. */
+  /** For permits. */
   release(hold: Hold, stays = 0): Promise<ReleaseAnswer> {
     return this.#told((told) => this.semaphore.shrink(hold, stays, told));
   }
 
-  /** A writer's. */
+  /** For a writer. */
   yield(old: Hold, hold: Hold): Promise<YieldAnswer> {
     const { write } = this.readWrite.plain;
     return this.#told((told) => write.yield?.(old, hold, this.#ask(hold, {}, true), told));

@@ -1,11 +1,11 @@
 import { type Profiler, Session } from "node:inspector/promises";
 import { setFlagsFromString } from "node:v8";
 
-/** What some work passes of the sources in one folder. */
+/** The parts of one folder's sources that some work executes. */
 export interface Passage {
   /** Paths below the folder. */
   readonly files: readonly string[];
-  /** In order of files, and in each as they stand there. */
+  /** In order of files, and within each in source order. */
   readonly functions: readonly PassedFunction[];
   /** Calls of all these functions. */
   readonly calls: number;
@@ -13,42 +13,44 @@ export interface Passage {
 
 interface PassedFunction {
   readonly file: string;
-  /** A method's name without its class. Of a function without a name: how its text begins. */
+  /**
+   * A method's name without its class; for a function without a name, the beginning of its text.
+   */
   readonly name: string;
   /** How often it was called. */
   readonly calls: number;
 }
 
-/** Rounds until everything that happens once has happened. */
+/** Rounds until all one-time code has run. */
 const WARM_UP = 300;
 /**
- * Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some
+ * Timers of the measured code may fire meanwhile, or have to be re-armed: the smallest of several
  * measurements is the work alone.
  */
 const MEASUREMENTS = 60;
-/** Made by V8 and by compilers: the initializers of a class's fields, esbuild's helpers. */
+/** Made by V8 and by compilers: the initialisers of a class's fields, esbuild's helpers. */
 const GENERATED = /^(<|__)/;
 /** Characters of a function without a name. */
 const EXCERPT = 50;
 
 /**
- * Counts the functions and files below `folder` that some work passes when it is warm, by V8's
+ * Counts the functions and files below `folder` that some work executes when it is warm, by V8's
  * precise coverage.
  *
- * For a process that executes the sources file by file as they are, or compiled by tsc or tsx, and
- * that does nothing else: V8 optimizes no code there from then on. Vitest makes a function of each
+ * For a process that executes the sources file by file, unchanged or compiled by tsc or tsx, and
+ * that does nothing else: from then on V8 optimises no code there. Vitest makes a function of each
  * export, and calls it at each use.
  *
- * @param folder where the executed files lie: a file URL that ends with a slash
+ * @param folder the folder of the executed files: a file URL that ends with a slash
  */
 export async function measurePassage(work: () => Promise<unknown>, folder: URL): Promise<Passage> {
-  // V8 does not count the calls of functions that it has optimized.
+  // V8 does not count the calls of optimised functions.
   setFlagsFromString("--no-opt");
   const session = new Session();
   session.connect();
   try {
     await session.post("Profiler.enable");
-    // Detailed: else V8 counts the continuation behind each await as one more call.
+    // Detailed: otherwise V8 counts the continuation after each await as one more call.
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
     for (let i = 0; i < WARM_UP; i++) await work();
     let least: { readonly called: readonly Called[]; readonly calls: number } | null = null;
@@ -74,7 +76,7 @@ export async function measurePassage(work: () => Promise<unknown>, folder: URL):
 
 interface Called extends PassedFunction {
   readonly scriptId: string;
-  /** Where it stands in its script. */
+  /** Its position in its script. */
   readonly start: number;
 }
 
@@ -96,7 +98,7 @@ function calledBelow(folder: string, scripts: readonly Profiler.ScriptCoverage[]
     );
 }
 
-/** Looks up how those begin that have no name. */
+/** Looks up the beginnings of functions without a name. */
 async function named(session: Session, called: readonly Called[]): Promise<PassedFunction[]> {
   await session.post("Debugger.enable");
   return Promise.all(

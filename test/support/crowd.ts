@@ -3,9 +3,9 @@ import type { Lock, LockOptions } from "../../src/index.ts";
 
 export interface CrowdOptions {
   readonly callers: number;
-  /** How long the callers go on, in ms. */
+  /** How long the callers run, in ms. */
   readonly ms: number;
-  /** Time inside, in ms; 0: a turn of the event loop; null: nothing at all. */
+  /** Time inside, in ms; 0: a turn of the event loop; null: none. */
   readonly body: number | null;
   readonly options?: LockOptions;
 }
@@ -14,22 +14,22 @@ export interface CrowdOptions {
 interface CrowdTurn {
   readonly at: number;
   readonly token: number;
-  /** ms that were left of its lease when it got that. */
+  /** How many ms of its lease were left when it got the lock. */
   readonly left: number;
 }
 
 export interface CrowdReport {
   readonly turns: readonly CrowdTurn[];
-  /** How the calls ended that gave no lock, and the unlocks that told a loss; each kind once. */
+  /** How calls without the lock ended, and the losses that unlocks reported; each kind once. */
   readonly errors: readonly string[];
-  /** How late a timer was, at the most, in ms. */
+  /** The greatest delay of a timer, in ms. */
   readonly lag: number;
 }
 
 /** µs of the clock that all processes of a machine share. */
 export const micros = (): number => Number(process.hrtime.bigint() / 1_000n);
 
-/** Callers of one client that take a lock again and again, without a pause between. */
+/** Callers of one client that take a lock repeatedly, without a pause. */
 export async function crowd(
   lock: Lock,
   { callers, ms, body, options = {} }: CrowdOptions,

@@ -1,9 +1,9 @@
-/** Has events happen some ms after they came, in the order in which they came. */
+/** Makes events happen some ms after they came, in the order in which they came. */
 export class DelayLine {
   readonly #waiting: { due: number; event: () => void }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** With 0 ms, and nothing before it, the event happens at once. */
+  /** With 0 ms, and no event before it, the event happens at once. */
   push(event: () => void, ms: number): void {
     if (ms === 0 && this.#waiting.length === 0) {
       event();
@@ -15,7 +15,7 @@ export class DelayLine {
     this.#timer ??= this.#wake();
   }
 
-  /** What waits does not happen any more. */
+  /** Waiting events do not happen any more. */
   clear(): void {
     this.#waiting.length = 0;
     clearTimeout(this.#timer);

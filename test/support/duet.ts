@@ -9,21 +9,21 @@ import { until } from "./until.ts";
 
 interface DuetOptions {
   isCluster?: boolean;
-  /** Of both clients. */
+  /** For both clients. */
   leaseTime?: number;
-  /** Makes the clients, where the connection does not carry them. */
+  /** Makes the clients, if the connection does not carry them. */
   create?: (redis: Redis, client: LockClientOptions | undefined) => LockClient;
 }
 
 /**
- * Two clients at one lock of a topology: one holds it, the other waits. What becomes of that in a
- * failover is the test's.
+ * Two clients at one lock of a topology: one holds it, the other waits. The test decides what
+ * happens to them in a failover.
  */
 export class Duet {
   readonly holder: Party;
   readonly waiter: Party;
   readonly lock: Onlooker;
-  /** What the clients report: renewals that failed. */
+  /** Failed renewals that the clients report. */
   readonly errors: Error[] = [];
   readonly #parties: Parties;
 
@@ -45,7 +45,10 @@ export class Duet {
     return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), isCluster));
   }
 
-  /** Held by one, waited for by the other; with a connection to their primary: and known to its replica. */
+  /**
+   * One holds it and the other waits. With a connection to their primary: its replica knows that
+   * too.
+   */
   async begin(primary?: Redis): Promise<{ held: Lease; waiting: Promise<Lease> }> {
     const { holder, waiter, lock } = this;
     const held = await holder.locks.lock(lock.name).lock();
@@ -56,8 +59,8 @@ export class Duet {
   }
 
   /**
-   * After a failover: the holder gives back what it still has, and the waiter gets it. Returns the
-   * ms of both.
+   * After a failover: the holder gives back the lock if it still has it, and the waiter gets it.
+   * Returns the ms of both.
    */
   async handOn(held: Lease, waiting: Promise<Lease>): Promise<{ unlocking: number; waited: number }> {
     expect(await this.lock.holder()).toContain(this.holder.locks.id);
@@ -69,7 +72,7 @@ export class Duet {
     return { unlocking, waited };
   }
 
-  /** The lock goes to and fro, every time by message, and nothing is left. */
+  /** The lock goes back and forth, each time by message, and nothing is left. */
   async expectMessages(): Promise<void> {
     const { lock } = this;
     for (const [one, other] of [
@@ -81,7 +84,7 @@ export class Duet {
       await lock.queued(1);
       await held.unlock();
       const [lease, waited] = await timed(waiting);
-      expect(waited).toBeLessThan(350); // a re-check would be 1.1 s away at the least
+      expect(waited).toBeLessThan(350); // a re-check would come after 1.1 s at the earliest
       await lease.unlock();
     }
     await lock.gone();
@@ -92,7 +95,7 @@ export class Duet {
   }
 }
 
-/** WAIT proves something for a connection that has written. */
+/** WAIT proves something only for a connection that has written. */
 export async function inStep(primary: Redis, key: string): Promise<void> {
   await primary.set(key, "1", "PX", 1_000);
   await until(async () => (await primary.wait(1, 1_000)) >= 1, { what: "a replica in step" });

@@ -3,7 +3,9 @@ import { fileURLToPath } from "node:url";
 
 const src = fileURLToPath(new URL("../../src/", import.meta.url));
 
-/** The module of an entry point below src, by what stands after `holdfast/`; "": of `holdfast` itself. */
+/**
+ * The module of an entry point below src, by the text after `holdfast/`; "": of `holdfast` itself.
+ */
 export function moduleOf(entry: string): string {
   if (entry === "") return "index.ts";
   const places = [

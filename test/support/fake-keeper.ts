@@ -4,19 +4,22 @@ import { Keys } from "../../src/redis/keys.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
 
-/** What a keeper does when it is recalled: it has nobody inside, it has, or it does not answer. */
+/**
+ * The reaction of a client to the recall of its cached lock: the lock is idle, it is in use, or no
+ * answer.
+ */
 export type Manners = "idle" | "busy" | "silent";
 
 /**
- * A client that keeps a lock, as far as Redis and other clients can see, and says what a test wants
- * it to say.
+ * A client that caches a lock, as far as Redis and other clients can see, and sends the messages
+ * that a test chooses.
  */
 export class FakeKeeper {
   readonly id = `fake:1:${Math.random().toString(16).slice(2, 10).padEnd(16, "0")}`;
-  /** What it was told, the latest last. */
+  /** The messages that it received, the latest last. */
   readonly recalls: string[] = [];
   manners: Manners;
-  /** Of what it keeps. */
+  /** For the lock that it caches. */
   token = 1_700_000_000_000_000;
   readonly #redis: Redis;
   readonly #ears: Redis;
@@ -46,7 +49,7 @@ export class FakeKeeper {
     return `${this.#channel}:00000001abcdefghijklm`;
   }
 
-  /** Has it keep the lock of this name, for so many ms; `told`: the digit of the lock. */
+  /** Makes it cache the lock of this name, for this many ms; `told`: the digit of the lock. */
   async keep(name: string, told: 0 | 1 | 2 = 2, ttl = 30_000): Promise<void> {
     await this.#redis.set(
       new Keys("", false).of(name).lock,
@@ -56,7 +59,7 @@ export class FakeKeeper {
     );
   }
 
-  /** Gives the lock of this name up. */
+  /** Gives up the lock of this name. */
   giveUp(name: string): Promise<unknown> {
     return this.#release(new Keys("", false).of(name).lock);
   }
@@ -66,7 +69,7 @@ export class FakeKeeper {
     return this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, this.token);
   }
 
-  /** Says this to a client, or what it should not say. */
+  /** Sends this to a client, including messages that it should not send. */
   tell(client: string, message: string): Promise<number> {
     return this.#redis.publish(`holdfast:client:${client}`, message);
   }

@@ -2,7 +2,9 @@ import type { Redis } from "ioredis";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import { clientAt, type PostgresEnv } from "./postgres.ts";
 
-/** What a holder writes to: a key of that name, or the row of that id in the table `orders`. */
+/**
+ * The target of a holder's write: a key of that name, or the row of that id in the table `orders`.
+ */
 export interface Target {
   readonly name: string;
   readonly postgres?: PostgresEnv;

@@ -4,7 +4,7 @@ import { createLockClient, type LockClient, type LockClientOptions } from "../..
 import { carried, carrier } from "./carrier.ts";
 import type { Connection } from "./servers/connection.ts";
 
-/** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
+/** ioredis 6 has two reply mappings; the tests use ioredis 5's. */
 type ConnectionOptions = Omit<RedisOptions, "replyMapping">;
 
 /** A connection and a lock client on it, as one process would have. */
@@ -26,7 +26,9 @@ export function freshName(label = "lock"): string {
   return `test:${label}:${randomUUID()}`;
 }
 
-/** Makes parties and closes all of them at once; one per test file, with `afterAll(parties.close)`. */
+/**
+ * Makes parties and closes all of them together; one per test file, with `afterAll(parties.close)`.
+ */
 export class Parties {
   readonly #all: Party[] = [];
 
@@ -35,9 +37,9 @@ export class Parties {
       url?: string;
       redis?: ConnectionOptions;
       client?: LockClientOptions;
-      /** Makes the connection, in place of `url` and `redis`. */
+      /** Makes the connection, instead of `url` and `redis`. */
       connect?: (() => Connection) | undefined;
-      /** Makes the client, where it is not made of that one connection. */
+      /** Makes the client, if it is not made from that one connection. */
       create?: (redis: Redis, client: LockClientOptions | undefined) => LockClient;
     } = {},
   ): Promise<Party> {
@@ -49,8 +51,10 @@ export class Parties {
     const { create = (one: Redis, settings) => createLockClient(carrier(one), settings), client } = options;
     const party = { redis, locks: create(redis, client) };
     this.#all.push(party);
-    if (!options.redis?.lazyConnect) await redis.ping();
-    await carried(redis);
+    if (!options.redis?.lazyConnect) {
+      await redis.ping();
+      await carried(redis);
+    }
     return party;
   }
 

@@ -1,12 +1,12 @@
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 
-/** All that the forger may do. */
+/** All rights of the forger. */
 const RULES = ["resetkeys", "~other:*", "resetchannels", "&*", "-@all", "+publish", "+pubsub|channels"];
 
 /**
- * A Redis user that may publish and list channels, and touches no key of a lock: what a neighbour
- * on the same server can be.
+ * A Redis user that may publish and list channels, and touches no key of a lock: such as another
+ * application on the same server.
  */
 export class Forger {
   readonly #redis: Redis;
@@ -31,18 +31,18 @@ export class Forger {
     return new Forger(redis);
   }
 
-  /** The channels of lock clients that are listened to. */
+  /** The channels that lock clients are subscribed to. */
   async channels(pattern = "holdfast:client:*"): Promise<string[]> {
     return (await this.#redis.pubsub("CHANNELS", pattern)) as string[];
   }
 
-  /** Says all of this on a channel; returns how often it was received. */
+  /** Publishes all of this on a channel; returns how often it was received. */
   async publish(channel: string, messages: readonly string[]): Promise<number> {
     const counts = await Promise.all(messages.map((message) => this.#redis.publish(channel, message)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Says something else ten times every 5 ms, for so long: `0`, `1`, `2` … */
+  /** Publishes another text ten times every 5 ms, for that long: `0`, `1`, `2` … */
   async flood(channel: string, ms: number): Promise<void> {
     const end = performance.now() + ms;
     for (let said = 0; performance.now() < end; said += 10) {
@@ -56,8 +56,7 @@ export class Forger {
 }
 
 /**
- * Ids as the holds of this client may have: its first fifty, by everything that can be known of
- * them from outside.
+ * Guesses of the ids of this client's first fifty holds, by everything that is known from outside.
  */
 export function guesses(clientId: string): string[] {
   return Array.from({ length: 50 }, (_, i) => [
@@ -73,7 +72,7 @@ export function guesses(clientId: string): string[] {
 export const clientOf = (channel: string): string =>
   channel.replace(/^holdfast:client:/, "").replace(/:\{.*\}$/, "");
 
-/** A grant of a lock, as the scripts publish it, unless told otherwise. */
+/** A grant of a lock, as the scripts publish it by default. */
 export function grant(
   key: string,
   hold: string,

@@ -2,14 +2,17 @@ import { DelayLine } from "./delay-line.ts";
 
 export type Direction = "to server" | "to client";
 
-/** What the events of one connection pass in order: the delay of their direction, and then the frost. */
+/**
+ * The stages that the events of one connection pass in order: the delay of their direction, and
+ * then the freeze.
+ */
 export class Gate {
   readonly #lines = { "to server": new DelayLine(), "to client": new DelayLine() };
   readonly #delay: (direction: Direction) => number;
   #frozen = false;
   #late: (() => void)[] = [];
 
-  /** @param delay asked for every event when it comes, in ms */
+  /** @param delay called for every event when it comes, in ms */
   constructor(delay: (direction: Direction) => number) {
     this.#delay = delay;
   }
@@ -22,18 +25,18 @@ export class Gate {
     this.#lines[direction].push(unlessFrozen, this.#delay(direction));
   }
 
-  /** From now on nothing passes. */
+  /** From now on no event passes. */
   freeze(): void {
     this.#frozen = true;
   }
 
-  /** Freezes in the middle of an event: the rest of it is the first thing to happen after the thaw. */
+  /** Freezes in the middle of an event: the rest of it is the first to happen after the thaw. */
   freezeBefore(rest: () => void): void {
     this.#frozen = true;
     this.#late.unshift(rest);
   }
 
-  /** Everything passes that came in the meantime, in its order. */
+  /** All events pass that came in the meantime, in order. */
   thaw(): void {
     this.#frozen = false;
     while (!this.#frozen) {
@@ -43,7 +46,7 @@ export class Gate {
     }
   }
 
-  /** What is delayed does not happen any more. */
+  /** Delayed events do not happen any more. */
   clear(): void {
     for (const line of Object.values(this.#lines)) line.clear();
   }

@@ -1,12 +1,12 @@
 import type { LockClient } from "../../src/index.ts";
 
 /**
- * How many calls wait, and how many locks are held, by what a client tells. A call waits from its
- * `wait` to its `acquire` or `giveup`. A lock is held from `acquire` to `release` or `lost`,
- * whichever comes first.
+ * How many calls wait, and how many locks are held, according to a client's events. A call waits
+ * from its `wait` to its `acquire` or `giveup`. A lock is held from `acquire` to `release` or
+ * `lost`, whichever comes first.
  */
 export class Gauges {
-  /** What the rules of the events do not allow. */
+  /** Violations of the rules of events. */
   readonly surprises: string[] = [];
   readonly #waiting = new Set<number>();
   readonly #held = new Set<string>();

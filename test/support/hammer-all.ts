@@ -13,7 +13,7 @@ export interface HammerAllOptions {
    * at random.
    */
   readonly choice: "all" | "reversed" | "random";
-  /** What `witness` keys begin with. */
+  /** The beginning of `witness` keys. */
   readonly prefix: string;
 }
 
@@ -21,22 +21,22 @@ export interface HammerAllReport {
   acquisitions: number;
   /** How often each lock was held. */
   visits: Record<string, number>;
-  /** How often somebody else was inside of one of them: 0 for locks. */
+  /** How often another holder was inside one of them: 0 for locks. */
   overlaps: number;
-  /** How often a token was not larger than the one before it at its lock: 0 for locks. */
+  /** How often a token was not larger than the previous one of its lock: 0 for locks. */
   staleTokens: number;
   /** Calls with a short time to wait that ended without the locks. */
   gaveUp: number;
-  /** ms from asking to having, at the most. */
+  /** The longest time from the request to the lock, in ms. */
   longestWait: number;
 }
 
-/** Longer than any turn takes; a deadlock takes for ever. */
+/** Longer than any turn takes; a deadlock lasts forever. */
 const PATIENCE = 20_000;
 
 /**
- * Tasks that take overlapping sets of locks again and again, with a witness for each lock, and now
- * and then give up.
+ * Tasks that take overlapping sets of locks repeatedly, with a witness for each lock, and now and
+ * then give up.
  */
 export async function hammerAll(
   redis: Redis,
@@ -86,8 +86,8 @@ export async function hammerAll(
 }
 
 /**
- * Inside of each lock: nobody else's mark, a larger token than the last one, and a count that only
- * one writes.
+ * Inside each lock: no other holder's mark, a larger token than the last one, and a count that only
+ * one task writes.
  */
 async function visitAll(
   redis: Redis,

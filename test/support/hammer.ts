@@ -6,7 +6,7 @@ export interface HammerOptions {
   tasks: number;
   /** Acquisitions of each task. */
   rounds: number;
-  /** Time inside the critical section beside its commands, in ms. */
+  /** Time inside the critical section in addition to its commands, in ms. */
   holdMs: number;
   /** A plain number that every critical section reads and writes back, plus one. */
   counterKey: string;
@@ -14,22 +14,22 @@ export interface HammerOptions {
 
 export interface HammerReport {
   acquisitions: number;
-  /** How often somebody else was inside: 0 for a lock. */
+  /** How often another holder was inside: 0 for a lock. */
   overlaps: number;
   /** Leases that were lost before their unlock. */
   lost: number;
   /** In the order in which this process got them. */
   tokens: number[];
-  /** ms from asking to having, one for each acquisition. */
+  /** ms from the request to the lock, one for each acquisition. */
   waits: number[];
 }
 
 const PATIENCE = 60_000;
 
 /**
- * Many tasks take one lock again and again. Inside, each does what only a lock makes safe: it reads
- * a number and writes it back plus one, so that `counterKey` ends as the number of acquisitions of
- * all processes.
+ * Many tasks take one lock repeatedly. Inside, each does what only a lock makes safe: it reads a
+ * number and writes it back plus one. So `counterKey` ends as the number of acquisitions of all
+ * processes.
  */
 export async function hammer(redis: Redis, lock: Lock, options: HammerOptions): Promise<HammerReport> {
   const report: HammerReport = { acquisitions: 0, overlaps: 0, lost: 0, tokens: [], waits: [] };
@@ -49,7 +49,7 @@ export async function hammer(redis: Redis, lock: Lock, options: HammerOptions): 
   return report;
 }
 
-/** Answers whether nobody else was inside. */
+/** Returns whether no other holder was inside. */
 async function critical(redis: Redis, id: string, { counterKey, holdMs }: HammerOptions): Promise<boolean> {
   const marker = `${counterKey}:inside`;
   const isAlone = await enter(redis, marker, id);
@@ -65,7 +65,7 @@ async function enter(redis: Redis, marker: string, id: string): Promise<boolean>
   const inside = await redis.get(marker);
   if (inside === id) return true; // our own SET, sent again by ioredis after a reconnect
   if (inside === null || isAlive(Number.parseInt(inside, 10))) return false;
-  await redis.set(marker, id); // left behind by a process that was killed in there
+  await redis.set(marker, id); // left by a process that was killed inside
   return true;
 }
 

@@ -3,12 +3,12 @@ import { Onlooker } from "./onlooker.ts";
 import { timed } from "./stage.ts";
 import { until } from "./until.ts";
 
-/** A grant that is told comes in less; a re-check would find it after 1.1 s at the least. In ms. */
+/** A grant by message takes less; a re-check would find it after 1.1 s at the earliest. In ms. */
 const BY_MESSAGE = 350;
 
 /**
- * Has `waiter` wait for `holder` again and again, until it gets the lock by a message. Returns the
- * ms from each unlock to the next lease.
+ * Makes `waiter` wait for `holder` repeatedly, until it gets the lock by a message. Returns the ms
+ * from each unlock to the next lease.
  */
 export async function turnsUntilHeard(holder: Party, waiter: Party, name: string): Promise<number[]> {
   const lock = new Onlooker(holder.redis, name);
@@ -23,7 +23,7 @@ export async function turnsUntilHeard(holder: Party, waiter: Party, name: string
     waits.push(waited);
     return waited < BY_MESSAGE;
   };
-  await turn(); // whatever is wrong is found by this one at the earliest
+  await turn(); // any problem is found by this turn at the earliest
   await until(turn, { what: "a grant by message", timeout: 20_000 });
   return waits;
 }

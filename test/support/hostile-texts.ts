@@ -1,6 +1,9 @@
-// Texts of other people that harm what prints them raw: names of locks, labels, values, reasons.
+// Texts of other people that do harm where they are printed raw: names of locks, labels, values,
+// reasons.
 
-/** What a terminal acts on, what nobody sees, and what turns the direction of writing. */
+/**
+ * Characters that a terminal acts on, that are invisible, or that change the direction of writing.
+ */
 const INVISIBLE: readonly string[] = [
   "\x1b[2J\x1b[Hgone", // clears the screen
   "\x1b[31mred\x1b[0m",
@@ -39,7 +42,7 @@ const INVISIBLE: readonly string[] = [
   "a\uffffb",
 ];
 
-/** They look like other texts, or spill over what stands beside them. */
+/** They look like other texts, or cover the text next to them. */
 const ALIKE: readonly string[] = [
   " a",
   "a ",
@@ -51,7 +54,7 @@ const ALIKE: readonly string[] = [
   "\u00c5", // … and the letter
   "\u1100\u1161", // Hangul in letters …
   "\uac00", // … and as a syllable
-  "\u0301a", // combines with what stands before it
+  "\u0301a", // combines with the preceding character
   `z${"\u0353\u0300".repeat(40)}`,
   "👩‍💻",
   "👩💻",
@@ -60,7 +63,7 @@ const ALIKE: readonly string[] = [
   "注".repeat(100),
 ];
 
-/** They end, in some other language, the text that they stand in. */
+/** They end the text around them in some other language. */
 const BREAKING: readonly string[] = [
   "\\",
   "a\\u001bb",
@@ -99,12 +102,15 @@ const BREAKING: readonly string[] = [
 /** Each may be the name of a lock, and all are different. */
 export const HOSTILE: readonly string[] = [...INVISIBLE, ...ALIKE, ...BREAKING];
 
-/** No name has these, which have no form in UTF-8. What comes from elsewhere may. */
+/** No name has these, because they have no UTF-8 form. Texts from elsewhere may. */
 export const LONE: readonly string[] = ["a\ud83d", "\udc69b", "\ud83dx\udc69"];
 
-/** One name with something of most of them. Its beginning tells it from the names of other tests. */
+/**
+ * One name with parts of most of them. Its beginning distinguishes it from the names of other
+ * tests.
+ */
 export const worst = (beginning: string): string =>
   `${beginning} \x1b[2J\x1b]0;t\x07\x9b1m\r\n\t\x7f\u202e\u200b\u2028\\\\u0041\\'"<b>\u00a0\ufe0fe\u0301👩‍💻 `;
 
-/** What nothing that is printed may have, but for the ends of its lines. */
+/** Characters that no output may contain, except at the ends of its lines. */
 export const UNPRINTABLE = /[^\P{C}\n]|\p{Default_Ignorable_Code_Point}|(?! )\p{Z}|\u2800/u;

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { join as joinPosix } from "node:path/posix";
 import ts from "typescript";
 
-/** What each module below a folder imports of the others, types included; paths as seen from `root`. */
+/**
+ * Each module's imports of other modules below a folder, types included; paths relative to `root`.
+ */
 export type Imports = ReadonlyMap<string, readonly string[]>;
 
 const SKIPPED = /(^|\/)(node_modules|build|results)\//;
@@ -22,7 +24,7 @@ function importsOf(root: string, file: string): string[] {
     .map(({ fileName }) => joinPosix(file, "..", fileName));
 }
 
-/** The groups of modules in which each one leads to each other one. */
+/** The groups of modules that all reach each other. */
 export function circles(imports: Imports): string[][] {
   const reached = new Map([...imports.keys()].map((file) => [file, reach(imports, file)]));
   const found = new Map<string, string[]>();

@@ -1,5 +1,5 @@
 import { beforeEach, expect, vi } from "vitest";
-import { LingerPolicy } from "../../src/engine/linger-policy.ts";
+import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import type { LockEvents, ReadWriteLock } from "../../src/index.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import type { Party } from "./fixture.ts";
@@ -7,12 +7,12 @@ import { loadScripts } from "./load-scripts.ts";
 import { Stage } from "./stage.ts";
 import { LINGERING } from "./stays.ts";
 
-/** Reads are kept wherever they can be. */
+/** Reads are cached wherever possible. */
 export const keepAlways = () =>
-  vi.spyOn(LingerPolicy.prototype, "keeps").mockImplementation((name) => name.startsWith("rw:"));
+  vi.spyOn(LingerLearner.prototype, "keeps").mockImplementation((name) => name.startsWith("rw:"));
 
 /**
- * A stage whose `near` keeps what its readers share, wherever that can be. The read-write lock of a
+ * A stage whose `near` caches its readers' shared hold, wherever possible. The read-write lock of a
  * test has the name of its lock.
  */
 export class KeptReadsStage extends Stage {
@@ -36,7 +36,7 @@ export class KeptReadsStage extends Stage {
     return (await this.pairOf(this.far).inspect()).holders.length;
   }
 
-  /** A client has read and left, and has kept that. */
+  /** A client has read and left, and has cached that. */
   async keep(party = this.near): Promise<ReadWriteLock> {
     await this.warm(party);
     const pair = this.pairOf(party);
@@ -46,7 +46,7 @@ export class KeptReadsStage extends Stage {
   }
 }
 
-/** What is told of an event from now on. */
+/** The events of this name from now on. */
 export function heard<K extends keyof LockEvents>(party: Party, event: K): Parameters<LockEvents[K]>[0][] {
   const all: Parameters<LockEvents[K]>[0][] = [];
   party.locks.on(event, ((told: Parameters<LockEvents[K]>[0]) => void all.push(told)) as LockEvents[K]);

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Script } from "../../src/redis/script.ts";
 
-/** From now on the server knows these scripts: a command of one that it does not know is sent twice. */
+/** Loads these scripts into the server: a command with an unknown script would be sent twice. */
 export async function loadScripts(
   redis: Redis,
   ...groups: readonly Readonly<Record<string, Script>>[]

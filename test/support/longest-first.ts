@@ -1,9 +1,9 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * The longest files first, also where no run has left its times: a contract is one line to read and
- * a minute to run, and at the end it would keep one worker busy while the others have nothing to
- * do.
+ * The longest files first, even if no earlier run has recorded their times: a contract is a short
+ * file that runs for a minute, and at the end it would keep one worker busy while the others are
+ * idle.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

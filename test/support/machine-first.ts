@@ -1,16 +1,18 @@
 import type { TestProject } from "vitest/node";
-import { describeMachine, isBusy, type Machine, measureMachine } from "./machine.ts";
+import { describeMachine, isBusy, type Machine, measureMachine } from "../../tools/machine.ts";
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 const BUSY =
   "Tests that wait for a time may fail here because of the machine: run them again when it is quiet.";
 
-/** Set by the first of the suites that run together: each of them has this setup, in a module of its own. */
+/**
+ * Set by the first of the suites that run together: each of them has this setup, in its own module.
+ */
 const MARK = Symbol.for("holdfast.machine-first");
 
 /**
- * Says in a line what the machine can do before the tests load it, and again after tests have
- * failed: a reader of the failures should know whether the machine may be the cause.
+ * Reports the machine's capacity in a line before the tests load it, and again after tests have
+ * failed: so a reader of the failures knows whether the machine may be the cause.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const ours = globalThis as { [MARK]?: true };

@@ -1,6 +1,6 @@
 /**
- * Says whether a command is meant: `command[0]` is its name in lower case, the rest its arguments
- * (latin1).
+ * Decides whether a command is meant: `command[0]` is its name in lower case, the rest its
+ * arguments (latin1).
  */
 export type Match = (command: string[]) => boolean;
 
@@ -9,7 +9,9 @@ export function named(...names: string[]): Match {
   return ([name = ""]) => names.includes(name);
 }
 
-/** Matches the n-th command that matches, counted from 1: `proxy.dropReply(nth(3, named("evalsha")))`. */
+/**
+ * Matches the n-th matching command, counted from 1: `proxy.dropReply(nth(3, named("evalsha")))`.
+ */
 export function nth(n: number, match: Match = () => true): Match {
   let seen = 0;
   return (command) => match(command) && ++seen === n;
@@ -18,8 +20,8 @@ export function nth(n: number, match: Match = () => true): Match {
 const SUBSCRIBE = named("subscribe", "psubscribe", "ssubscribe");
 const SET_UP = named("hello", "auth", "client", "select", "info", "cluster", "readonly", "command");
 
-/** Matches what makes a connection a subscriber's. */
+/** Matches the commands that turn a connection into a subscriber's. */
 export const subscribes: Match = (command) => SUBSCRIBE(command);
 
-/** Matches what a client sends by itself when it connects. */
+/** Matches the commands that a client sends by itself when it connects. */
 export const setsUp: Match = (command) => SET_UP(command);

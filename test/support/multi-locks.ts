@@ -7,8 +7,8 @@ import { Onlooker } from "./onlooker.ts";
 import { present } from "./present.ts";
 
 /**
- * What the tests of several locks need: a server of their own, which counts commands and shows what
- * is left, and two clients. Registers its hooks when it is made.
+ * For the tests of several locks: a private server, which counts commands and shows remaining keys,
+ * and two clients. Registers its hooks when it is created.
  *
  * @example
  * const several = new MultiLocks();
@@ -60,7 +60,7 @@ export class MultiLocks {
     return new Onlooker(this.mine.redis, name);
   }
 
-  /** Waits until nothing is left of these locks. */
+  /** Waits until no key of these locks is left. */
   gone(names: readonly string[]): Promise<unknown> {
     return Promise.all(names.map((name) => this.look(name).gone()));
   }

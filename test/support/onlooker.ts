@@ -4,7 +4,7 @@ import { Keys, type LockKeys } from "../../src/redis/keys.ts";
 import { until } from "./until.ts";
 
 /**
- * A lock as somebody sees it in Redis who neither holds it nor waits for it. Asks with plain
+ * A lock as seen in Redis by an outsider that neither holds it nor waits for it. Uses plain
  * commands only.
  */
 export class Onlooker {
@@ -35,26 +35,29 @@ export class Onlooker {
       .then((entries) => entries.map((entry) => entry.split(" ")[3] ?? ""));
   }
 
-  /** The server's time in ms until which the one at this place is waited for. Every re-check moves it. */
+  /**
+   * The server's time in ms until which the waiter at this place is waited for. Every re-check
+   * moves it.
+   */
   async patience(place = 0): Promise<number> {
     const { ticket, kept } = await this.#entry(place);
     return Math.max(ticket + codes.ENTRY_TTL, kept.until) / 1_000;
   }
 
-  /** Is the next one skipped when a message to it has no receiver? */
+  /** Is the next waiter skipped if a message to it has no receiver? */
   async counts(): Promise<boolean> {
     const { digit, kept } = await this.#entry(0);
     return (kept.digit ?? digit) === "1";
   }
 
-  /** Resolves when the one at this place has looked again. */
+  /** Resolves when the waiter at this place has re-checked. */
   async lookedAt(place = 0): Promise<void> {
     const kept = async (): Promise<number> => (await this.#entry(place)).kept.until;
     const before = await kept();
     await until(async () => (await kept()) !== before, { what: "a re-check" });
   }
 
-  /** What the entry at this place says, and what the last re-check of its client has said. Times are µs. */
+  /** The entry at this place, and the report of its client's last re-check. Times are µs. */
   async #entry(place: number) {
     const { queue, clients } = this.keys;
     const [entry = "", ticket = "0"] = await this.#redis.zrange(queue, place, `${place}`, "WITHSCORES");
@@ -66,14 +69,15 @@ export class Onlooker {
     return { digit: entry[0], ticket: Number(ticket), kept: { digit, until: Number(zero ?? one ?? 0) } };
   }
 
-  /** Resolves when so many wait. */
-  queued(count: number): Promise<unknown> {
+  /** Resolves when this many wait. */
+  queued(count: number, timeout?: number): Promise<unknown> {
     return until(async () => (await this.#redis.zcard(this.keys.queue)) === count, {
       what: `${count} waiting in Redis`,
+      ...(timeout === undefined ? {} : { timeout }),
     });
   }
 
-  /** Resolves when nobody holds it and nobody waits. No entry goes by itself within this time. */
+  /** Resolves when no client holds it or waits for it. No entry expires within this time. */
   gone(): Promise<unknown> {
     const { lock, queue } = this.keys;
     return until(async () => (await this.#redis.exists(lock, queue)) === 0, {

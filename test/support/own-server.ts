@@ -7,8 +7,7 @@ import { present } from "./present.ts";
 import { addUser, type User } from "./servers/users.ts";
 
 /**
- * A server for the tests of one file, whose users and settings they may change, and the parties
- * that they let in.
+ * A server for the tests of one file, whose users and settings they may change, and its parties.
  */
 export class OwnServer {
   readonly parties = new Parties();
@@ -40,7 +39,7 @@ export class OwnServer {
     return this.server.url;
   }
 
-  /** Makes a user with these ACL rules, and no other. */
+  /** Makes a user with exactly these ACL rules. */
   addUser(...rules: readonly string[]): Promise<User> {
     return addUser({ admins: async () => [this.admin] }, ...rules);
   }

@@ -1,6 +1,6 @@
 /**
- * A program that measures what a common call passes in src when it is warm, and prints it as JSON,
- * or as a list for people:
+ * A program that measures which code of src a common call executes when it is warm, and prints it
+ * as JSON, or as a list for people:
  *
  *     node --import tsx test/support/passage-process.ts free|contended [--list] [--library <file URL>]
  *
@@ -23,7 +23,10 @@ import { until } from "./until.ts";
 /** The calls that are measured. */
 export type Call = "free" | "contended";
 
-/** What the other process is told: take the lock of this name; say when a process waits for it; unlock it. */
+/**
+ * The commands for the other process: take the lock of this name; report when a process waits for
+ * it; unlock it.
+ */
 type Word = { readonly take: string } | "waiter?" | "unlock";
 
 const PRESENT = new URL(
@@ -42,7 +45,9 @@ if (call === "free" || call === "contended") {
   process.stdout.write(values.list ? asList(passage) : JSON.stringify(passage));
 } else beTheOther(call);
 
-/** On a server of its own: after tests that set the clock of tokens ahead, a call has a longer way. */
+/**
+ * On a private server: after tests that set the clock of tokens ahead, a call executes more code.
+ */
 async function measure(call: Call): Promise<Passage> {
   const server = await launchServer();
   try {
@@ -72,7 +77,8 @@ async function measure(call: Call): Promise<Passage> {
     };
     try {
       const passage = await measurePassage(call === "free" ? free : contended, new URL(".", values.library));
-      // On a machine that stands still for a second, the client may ask Redis before it reads a message.
+      // On a machine that is suspended for a second, the client may ask Redis before it reads a
+      // message.
       if (byMessage < rounds / 2) throw new Error(`${byMessage} of ${rounds} grants came by message`);
       return passage;
     } finally {
@@ -85,7 +91,7 @@ async function measure(call: Call): Promise<Passage> {
   }
 }
 
-/** Another process with a client of its own. */
+/** Another process with its own client. */
 async function startOther(url: string) {
   const child = fork(fileURLToPath(import.meta.url), [url, "--library", values.library]);
   child.once("exit", (code) => {

@@ -4,13 +4,13 @@ import { promisify } from "node:util";
 import type { Passage } from "./coverage.ts";
 import type { Call } from "./passage-process.ts";
 
-/** Node's arguments: of this tree as it is, or as tsc has compiled it. */
+/** Node's arguments: for this tree as it is, or as compiled by tsc. */
 const PROGRAM = import.meta.url.endsWith(".ts")
   ? ["--import", "tsx", fileURLToPath(new URL("./passage-process.ts", import.meta.url))]
   : [fileURLToPath(new URL("./passage-process.js", import.meta.url))];
 
 /**
- * What a warm call passes in src, measured in a process of its own with a server of its own.
+ * The code of src that a warm call executes, measured in a separate process with a private server.
  *
  * @param library the file URL of another commit's compiled index.js; null: the present one
  */

@@ -1,12 +1,12 @@
 /**
- * How long, in ms, a question to a keeper waits for its answer, where tests say so: a busy machine
- * takes the usual 50 for anything, and a test that needs no answer wants to be over.
+ * How long, in ms, a question to a holder waits for its answer in tests that say so: a busy machine
+ * may need the usual 50 for anything, and a test that needs no answer should not wait.
  */
 export const patience = { keeper: 3_000 };
 
 /**
- * The package's numbers with that patience, which holds from now on, and with others in place of
- * their own. The answer comes by a subscription, which a first question has to wait for.
+ * The package's numbers with that time, and with others replaced. The answer comes by a
+ * subscription, which a first question has to wait for.
  *
  * @example
  * vi.mock("../../src/defaults.ts", async (all) =>

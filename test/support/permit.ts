@@ -13,8 +13,8 @@ import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 
 /**
- * What locks are made by; `permit`: one permit of a semaphore that has one; `readLock`,
- * `writeLock`: the two locks of a read-write lock.
+ * The kinds of locks; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`:
+ * the two locks of a read-write lock.
  */
 export type Maker =
   | "lock"
@@ -27,7 +27,7 @@ export type Maker =
   | "writeLock";
 
 /**
- * The lock with this name, of whatever kind; not every kind has every option. Leases of a
+ * The lock with this name, of any kind; not every kind has every option. Leases of a
  * `redissonLock`, a `spinLock` and a `permit` have no token.
  */
 export function lockOf(
@@ -55,8 +55,8 @@ function unfencedOf(
 }
 
 /**
- * Of what readers share: the write lock, which they exclude, but for what looks at them and takes
- * the lock from them.
+ * For a readers' shared hold: the write lock, which they exclude, except for inspecting it and
+ * force-releasing it.
  */
 export function opponentOf(locks: LockClient, name: string): Lock {
   const { read, write } = locks.readWriteLock(name);
@@ -76,7 +76,9 @@ type Loose<T> = (...args: unknown[]) => Promise<T>;
 const unlockable = (lease: PermitLease): UnfencedLease =>
   Object.defineProperty(lease, "unlock", { value: () => lease.release() }) as unknown as UnfencedLease;
 
-/** A semaphore with one permit, with the methods of a lock: for what takes one lock at a time. */
+/**
+ * A semaphore with one permit, with the methods of a lock: for tests that take one lock at a time.
+ */
 class Permit implements Lock<UnfencedLease> {
   readonly name: string;
   readonly #slots: Semaphore;

@@ -10,7 +10,7 @@ import { freePort } from "../../tools/redis/probe.ts";
 import { endWithProcess } from "../../tools/redis/reaper.ts";
 import { until } from "./until.ts";
 
-/** Where a client finds a server, as environment variables: what `new Client()` of pg reads. */
+/** A server's address as environment variables, which `new Client()` of pg reads. */
 export type PostgresEnv = Record<"PGHOST" | "PGPORT" | "PGUSER" | "PGDATABASE", string>;
 
 /**
@@ -96,14 +96,14 @@ export class Postgres {
   }
 }
 
-/** A client of the server with these variables. That its connection breaks is told by its queries. */
+/** A client of the server with these variables. A broken connection is reported by its queries. */
 export function clientAt({ PGHOST, PGPORT, PGUSER, PGDATABASE }: PostgresEnv): Client {
   const client = new Client({ host: PGHOST, port: Number(PGPORT), user: PGUSER, database: PGDATABASE });
   client.on("error", () => {});
   return client;
 }
 
-/** Where the server's programs are: Debian keeps them off the PATH, by version. */
+/** The folder of the server's programs: Debian keeps them off the PATH, by version. */
 const programs = ((): string | null => {
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -112,7 +112,7 @@ const programs = ((): string | null => {
   return initdb && dirname(realpathSync(initdb));
 })();
 
-/** Why the tests with PostgreSQL are skipped; empty where they are not. */
+/** Why the tests with PostgreSQL are skipped; empty if they are not. */
 export const noPostgres = programs === null ? "no PostgreSQL server (initdb, postgres) on this machine" : "";
 
 /** PostgreSQL refuses to run as root. */

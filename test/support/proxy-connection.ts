@@ -4,7 +4,7 @@ import { ReplyPairing } from "./reply-pairing.ts";
 import { decodeCommand, FrameReader } from "./resp.ts";
 
 /**
- * A command whose bytes the network still has: kept back from Redis while its client went on
+ * A command whose bytes are still in the network: withheld from Redis while its client continued
  * without it, or a second copy.
  */
 export interface HeldCommand {
@@ -16,7 +16,7 @@ export interface HeldCommand {
   deliver(): Promise<void>;
 }
 
-/** What is to go wrong with one command; `happened` is called when it has. */
+/** The fault to inject into one command; `happened` is called when it has happened. */
 export type Fault =
   | { kind: "drop reply" | "drop command" | "stall"; happened(command: string[]): void }
   | { kind: "hold command"; happened(held: HeldCommand): void }
@@ -25,11 +25,11 @@ export type Fault =
 interface Hooks {
   /** Called once for every command, in the order of the stream. */
   inspect(connection: number, command: string[]): Fault | undefined;
-  /** Whether the connection freezes before this command. */
+  /** Does the connection freeze before this command? */
   holds(connection: ProxyConnection, command: string[]): boolean;
   /** Sends a command to the same server on another connection. */
   replay(frame: Buffer): Promise<void>;
-  /** By how many ms what comes now is late. */
+  /** By how many ms events that come now are delayed. */
   delay(connection: ProxyConnection, direction: Direction): number;
   closed(): void;
 }
@@ -77,34 +77,36 @@ export class ProxyConnection {
     for (const socket of [client, server]) socket.on("error", () => {});
   }
 
-  /** Whether a client is at the other end. */
+  /** Is a client at the other end? */
   get isLive(): boolean {
     return (this.#state === "open" || this.#state === "draining") && !this.#stranded;
   }
 
-  /** Whether it has ever sent a SUBSCRIBE. */
+  /** Has it ever sent a SUBSCRIBE? */
   get isSubscriber(): boolean {
     return this.#pairing.isSubscriber;
   }
 
-  /** From now on nothing passes in either direction, the news that one side has closed neither. */
+  /** From now on nothing passes in either direction, not even the close of one side. */
   freeze(): void {
     this.#gate.freeze();
   }
 
-  /** Everything passes that came in the meantime, in its order; also from a side that is closed by now. */
+  /**
+   * All events pass that came in the meantime, in order; also from a side that is closed by now.
+   */
   thaw(): void {
     this.#gate.thaw();
   }
 
   /**
-   * The client's side closes; what it has sent, and the server has not been sent, stays. The function that is
-   * returned sends it, and resolves when Redis has answered all.
+   * The client's side closes; bytes that it has sent, and the server has not received, are kept.
+   * The returned function sends them, and resolves when Redis has answered all.
    */
   strand(): () => Promise<void> {
     this.freeze();
     this.#stranded = true;
-    this.#client.end(); // not destroy(): bytes that are on their way here still count
+    this.#client.end(); // not destroy(): bytes that are under way to this side still count
     return () =>
       new Promise((resolve, reject) => {
         this.#whenStrandedGone = () => {
@@ -211,7 +213,7 @@ export class ProxyConnection {
       this.#drain(this.#whenStrandedGone);
       return;
     }
-    this.#server.destroySoon(); // what the client has sent still goes out
+    this.#server.destroySoon(); // bytes that the client has sent still go out
     this.#become("closed");
   }
 

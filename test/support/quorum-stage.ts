@@ -24,9 +24,9 @@ export interface QuorumParty {
 const KEYS = new Keys("", false);
 
 /**
- * What faults of a quorum need: servers for one test file, and for each test a proxy before each of
- * them and a lock's name. Registers its hooks when it is made. After a test all servers run; no
- * test may leave an unhandled rejection, a process warning, or its lock behind.
+ * For faults of a quorum: servers for one test file, and for each test a proxy before each of them
+ * and a lock's name. Registers its hooks when it is created. After a test all servers run; no test
+ * may leave an unhandled rejection, a process warning, or its lock.
  *
  * @example
  * const stage = new QuorumStage(3);
@@ -90,14 +90,13 @@ export class QuorumStage {
     return present(this.proxies[node - 1]);
   }
 
-  /** A straight connection to this node. */
+  /** A direct connection to this node. */
   admin(node: number): Redis {
     return present(this.#admins[node - 1]);
   }
 
   /**
-   * A further client, closed after the test. Fresh servers are young: they vote at once, unless
-   * told otherwise.
+   * A further client, closed after the test. Fresh servers are young: by default they vote at once.
    */
   async join(
     client: QuorumClientOptions = {},
@@ -107,40 +106,40 @@ export class QuorumStage {
     const ports = (way === "proxies" ? this.proxies : this.#servers).map(({ port }) => port);
     const nodes = ports.map(open);
     const locks = createQuorumClient(nodes, { restartDelay: 0, ...client });
-    locks.on("error", () => {}); // that renewals fail is what tests are about
+    locks.on("error", () => {}); // failed renewals are the subject of tests
     this.#parties.push({ nodes, locks });
     if (ready) await Promise.all(nodes.map((node) => node.ping()));
     return { nodes, locks };
   }
 
-  /** The holder of the lock of the present test at each node that runs; null: nobody there. */
+  /** The holder of the present test's lock at each running node; null: none. */
   async holders(name = this.name): Promise<(string | null)[]> {
     const living = this.#admins.filter((_, i) => this.#servers[i]?.state === "running");
     const values = await Promise.all(living.map((admin) => admin.get(this.key(name))));
     return values.map((value) => value?.split(" ")[0] ?? null);
   }
 
-  /** Has one hold the lock of the present test at all nodes? */
+  /** Does one hold have the present test's lock at all nodes? */
   async isEverywhere(): Promise<boolean> {
     const holders = await this.holders();
     return new Set(holders).size === 1 && holders[0] !== null;
   }
 
-  /** How many hear of the releases of the present test's lock at this node. */
+  /** How many clients are subscribed to the releases of the present test's lock at this node. */
   async listeners(node: number): Promise<number> {
     const [, count] = await this.admin(node).pubsub("NUMSUB", this.#free);
     return Number(count);
   }
 
-  /** Does one client hear of them at every node? */
+  /** Is one client subscribed to them at every node? */
   async isHeard(): Promise<boolean> {
     const counts = await Promise.all(this.#admins.map((_, i) => this.listeners(i + 1)));
     return counts.every((count) => count === 1);
   }
 
   /**
-   * Ends a hold of the present test's lock at this node alone, as a release that reaches one node
-   * after the other does.
+   * Ends a hold of the present test's lock at this node only, like a release that reaches one node
+   * after the other.
    */
   async releaseAt(node: number, hold: string, { token }: Lease): Promise<void> {
     const keys = [this.key(), this.clock];
@@ -148,8 +147,8 @@ export class QuorumStage {
   }
 
   /**
-   * Takes the node away from this client, which must be behind the proxies; resolves when the
-   * client knows.
+   * Cuts this client, which must use the proxies, off from the node; resolves when the client
+   * knows.
    */
   async cutOff(node: number, { nodes }: QuorumParty): Promise<void> {
     this.proxy(node).refuse(true);

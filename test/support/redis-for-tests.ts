@@ -23,12 +23,12 @@ const scripts = [
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /**
- * One Redis for all tests that do not break theirs: its address reaches them as `process.env.TEST_REDIS_URL`.
- * `TEST_REDIS=container` has it run in a container, whatever else there is.
+ * One Redis for all tests that do not break it: its address is in `process.env.TEST_REDIS_URL`.
+ * `TEST_REDIS=container` runs it in a container, even if there is another Redis.
  *
- * It knows all scripts, and no test has it forget them: a command whose script is unknown is sent
- * twice, and comes behind one that another file's test has made known in between. What that does to
- * an order of callers is no matter of most tests.
+ * It knows all scripts, and no test makes it forget them. A command with an unknown script is sent
+ * twice, and arrives after a command whose script another file's test has loaded in between. Most
+ * tests are not about the effect on the order of callers.
  */
 export async function setup(): Promise<() => Promise<void>> {
   const redis = await mainRedis();
@@ -36,7 +36,8 @@ export async function setup(): Promise<() => Promise<void>> {
   const connection = new Redis(redis.url);
   await loadScripts(connection, ...scripts);
   await connection.quit();
-  // The suites that break their server launch their own, and need its program wherever the main one runs.
+  // The suites that break their server launch their own, and need its program wherever the main one
+  // runs.
   if (serverCommand() === null && whyNotInstall() === null) await installRedis(say);
   return () => redis.stop();
 }

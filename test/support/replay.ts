@@ -2,8 +2,8 @@ import { connect } from "node:net";
 import { FrameReader } from "./resp.ts";
 
 /**
- * Sends the bytes of a command to a server on a connection of their own. Resolves when Redis has
- * answered, whatever it says.
+ * Sends the bytes of a command to a server on a separate connection. Resolves when Redis has
+ * answered, whatever the answer.
  */
 export function replay(target: { host: string; port: number }, frame: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,11 +1,14 @@
 import { firstString, isPush } from "./resp.ts";
 
-/** A command that Redis has been sent and has not answered in full. */
+/** A command that was sent to Redis and is not fully answered. */
 export interface Unanswered {
   command: string[];
-  /** Frames that are still to come: 1, but SUBSCRIBE and its kin are acknowledged once for each channel. */
+  /**
+   * Frames that are still to come: 1, but SUBSCRIBE and similar commands are acknowledged once for
+   * each channel.
+   */
   frames: number;
-  /** Takes the reply's place: the client does not see it. */
+  /** Replaces the reply: the client does not see it. */
   swallow: (() => void) | undefined;
 }
 
@@ -19,7 +22,7 @@ export class ReplyPairing {
   #isSubscriber = false;
   #speaksResp3 = false;
 
-  /** Whether the connection has ever sent a SUBSCRIBE. */
+  /** Has the connection ever sent a SUBSCRIBE? */
   get isSubscriber(): boolean {
     return this.#isSubscriber;
   }
@@ -41,20 +44,20 @@ export class ReplyPairing {
     const head = this.#unanswered[0];
     const kind = this.#pubSubKind(frame);
     if (head === undefined || (kind !== undefined && kind !== head.command[0])) return undefined;
-    // One error stands for all the acknowledgements that a refused SUBSCRIBE would have had.
+    // One error replaces all acknowledgements of a refused SUBSCRIBE.
     head.frames = kind === undefined ? 0 : head.frames - 1;
     if (head.frames === 0) this.#unanswered.shift();
     return head;
   }
 
-  /** No reply will come any more. */
+  /** No more replies will come. */
   clear(): void {
     this.#unanswered = [];
   }
 
   #pubSubKind(frame: Buffer): string | undefined {
     if (isPush(frame)) return firstString(frame) ?? "push";
-    // RESP2 has no pushes: on a subscribed connection an array's first word tells.
+    // RESP2 has no pushes: on a subscribed connection an array's first word decides.
     if (this.#speaksResp3 || !this.#isSubscriber) return undefined;
     const kind = firstString(frame) ?? "";
     return SUBSCRIBES.has(kind) || UNSUBSCRIBES.has(kind) || MESSAGES.has(kind) ? kind : undefined;

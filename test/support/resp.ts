@@ -8,8 +8,8 @@ export function isPush(frame: Buffer): boolean {
 }
 
 /**
- * Cuts a RESP2 or RESP3 byte stream into whole frames, wherever TCP has cut it into chunks. A frame is a
- * command, a reply or a push with all that is nested in it, byte for byte as it came.
+ * Cuts a RESP2 or RESP3 byte stream into whole frames, wherever TCP has cut it into chunks. A frame
+ * is a command, a reply or a push with all its nested parts, byte for byte as it came.
  */
 export class FrameReader {
   #rest: Buffer = Buffer.alloc(0);
@@ -59,7 +59,7 @@ function bulkString(frame: Buffer, at: number): { text: string; end: number } {
   return { text: frame.toString("latin1", start, end), end: end + 2 };
 }
 
-/** Where the frame that begins at `at` ends; -1 when not all of it has come yet. */
+/** The end of the frame that begins at `at`; -1 if not all of it has come yet. */
 function frameEnd(bytes: Buffer, at: number): number {
   const body = lineEnd(bytes, at);
   if (body === -1) return -1;
@@ -77,9 +77,9 @@ function frameEnd(bytes: Buffer, at: number): number {
       return framesEnd(bytes, body, count(bytes, at));
     case MAP:
       return framesEnd(bytes, body, 2 * count(bytes, at));
-    case ATTRIBUTE: // stands before the reply that it belongs to
+    case ATTRIBUTE: // precedes the reply that it belongs to
       return framesEnd(bytes, body, 2 * count(bytes, at) + 1);
-    default: // everything else is one line, an inline command too
+    default: // everything else is one line, including an inline command
       return body;
   }
 }

@@ -5,7 +5,7 @@ interface Started {
   readonly turn: Turn;
   /** Ends the body. */
   readonly end: () => void;
-  /** What became of the call: its result, or the code of what it rejected with. */
+  /** The outcome of the call: its result, or the code of its rejection. */
   readonly outcome: Promise<OnceResult<string> | { readonly code: unknown; readonly reason: unknown }>;
 }
 

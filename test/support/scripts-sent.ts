@@ -1,19 +1,20 @@
 import { onTestFinished, vi } from "vitest";
 import type { Call } from "../../src/redis/driver.ts";
 import { linkOf } from "./link.ts";
+import type { Match } from "./matches.ts";
 
-/** A script on its way. `args`: hash or text, the number of keys, keys and arguments. */
+/** A script that is being sent. `args`: hash or text, the number of keys, keys and arguments. */
 export interface SentScript {
   readonly name: string;
   readonly args: readonly unknown[];
-  /** Is told the reply, when the driver has read it. */
+  /** Receives the reply, when the driver has read it. */
   resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
 const scripts = new WeakMap<Call, SentScript>();
 
-/** The same of a call that is sent a second time, as text. */
+/** The same for a call that is sent a second time, as text. */
 function scriptOf(call: Call): SentScript {
   const known = scripts.get(call);
   if (known) return known;
@@ -40,8 +41,9 @@ function scriptOf(call: Call): SentScript {
 }
 
 /**
- * Until the test ends, what lock clients on this connection send as a script goes through `see`,
- * which calls `send` for it. A test that runs beside others says by `onFinished` which one it is.
+ * Until the test ends, scripts that lock clients send on this connection go through `see`, which
+ * calls `send` for them. A test that runs in parallel with others identifies itself by
+ * `onFinished`.
  */
 export function onScript(
   connection: object,
@@ -57,11 +59,30 @@ export function onScript(
   return restore;
 }
 
+/**
+ * Makes the next matching script fail before it is sent, as its caller sees it: Redis never
+ * receives it. Resolves when it has failed.
+ */
+export function failScript(
+  connection: object,
+  match: Match,
+  error = new Error("This command was chosen to fail"),
+): Promise<void> {
+  return new Promise((happened) => {
+    const restore = onScript(connection, (script, send) => {
+      if (!match([script.name, ...script.args.map(String)])) return send();
+      restore();
+      script.reject(error);
+      happened();
+    });
+  });
+}
+
 const held = new WeakSet<SentScript>();
 
 /**
- * The reply is told when what `until` returns is resolved. A script that the server does not know
- * is sent twice, the second time as text: it is one command with one reply, which `until` sees
+ * The reply is delivered when the promise of `until` is resolved. A script that the server does not
+ * know is sent twice, the second time as text: it is one command with one reply, which `until` sees
  * once.
  */
 export function holdReply(script: SentScript, until: (reply: unknown) => unknown): void {

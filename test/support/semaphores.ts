@@ -21,16 +21,16 @@ export class SemaphoreServer extends OwnServer {
     };
   }
 
-  /** The same, where each caller has a place of its own in the queue. */
+  /** The same, with a place in the queue for each caller. */
   openFair<N extends number>(count: N, permits: number): Promise<Semaphore[] & { length: N }> {
     return this.open(count, permits, {}, true);
   }
 }
 
-/** Resolves when so many callers wait in Redis. */
+/** Resolves when this many callers wait in Redis. */
 export const waiting = (slots: Semaphore, count: number): Promise<true> =>
   until(async () => (await slots.inspect()).waiters.length === count, { what: `${count} waiting` });
 
-/** Resolves when so many permits are in use. */
+/** Resolves when this many permits are in use. */
 export const used = (slots: Semaphore, count: number): Promise<true> =>
   until(async () => (await slots.inspect()).used === count, { what: `${count} used` });

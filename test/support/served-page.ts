@@ -3,8 +3,9 @@ import type { AddressInfo } from "node:net";
 import type { Redis } from "ioredis";
 import { createLockClient, type LockClient } from "../../src/index.ts";
 import { createLockUI, type LockUI, type LockUIOptions } from "../../src/tools/ui/index.ts";
+import { carrier } from "./carrier.ts";
 
-/** The page on a port of its own. */
+/** The page at its own port. */
 export interface Served {
   readonly url: string;
   readonly locks: LockClient;
@@ -13,12 +14,18 @@ export interface Served {
 }
 
 /**
- * Serves the page below "/locks", as an application would mount it; with `actions` everybody may do
- * them, unless `options` says who may.
+ * Serves the page below "/locks", as an application would mount it. With `actions` every viewer may
+ * do them, unless `options` says which viewers may.
  */
 export async function servePage(redis: Redis, options: Partial<LockUIOptions> = {}): Promise<Served> {
-  const locks = createLockClient(redis);
-  const ui = createLockUI({ locks, redis, ...(options.actions && { authorize: () => true }), ...options });
+  const given = carrier(redis);
+  const locks = createLockClient(given);
+  const ui = createLockUI({
+    locks,
+    redis: given,
+    ...(options.actions && { authorize: () => true }),
+    ...options,
+  });
   const server: Server = createServer((request, response) => void ui.node(request, response));
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const { port } = server.address() as AddressInfo;

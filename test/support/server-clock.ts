@@ -4,11 +4,14 @@ import { type LaunchOptions, type LocalServer, launchServer } from "../../tools/
 import { installPackages, whyNotInstall } from "../../tools/redis/install.ts";
 import { present } from "./present.ts";
 
-/** The wall clock of one server. What the server measures with its monotonic clock goes on as it is. */
+/**
+ * The wall clock of one server. Times that the server measures with its monotonic clock are not
+ * affected.
+ */
 export interface ServerClock {
   /**
-   * ms by which it is ahead of the machine's. Where its rate is another one, this may be wrong by
-   * some ms on a busy machine.
+   * By how many ms it is ahead of the machine's. If its rate differs, this may be wrong by some ms
+   * on a busy machine.
    */
   readonly ahead: number;
   /** Moves it, at once; negative ms move it back. */
@@ -16,7 +19,7 @@ export interface ServerClock {
 }
 
 /**
- * Launches a server with a clock of its own, by libfaketime: `TIME` and the expiry of keys follow it.
+ * Launches a server with its own clock, by libfaketime: `TIME` and the expiry of keys follow it.
  *
  * @example
  * const { server, clock } = await launchWithClock();
@@ -25,8 +28,8 @@ export interface ServerClock {
  * clock.jump(3_600_000);
  * await redis.get("lock"); // null
  *
- * @param options `rate`: how fast it runs, 1 is as the machine's
- * @throws Error when libfaketime is not on this machine, and cannot be installed
+ * @param options `rate`: how fast it runs; 1 is the machine's rate
+ * @throws Error if libfaketime is not on this machine, and cannot be installed
  */
 export async function launchWithClock({
   rate = 1,
@@ -66,10 +69,10 @@ const environment = (library: string, file: string) => ({
   FAKETIME_TIMESTAMP_FILE: file,
 });
 
-/** ms: a start is noted so much too early at the most, times what the rate differs from 1. */
+/** ms: a start is recorded too early by at most this, times the difference of the rate from 1. */
 const START = 5;
 
-/** The file by which libfaketime knows the time. */
+/** The file from which libfaketime reads the time. */
 class FakeClock implements ServerClock {
   readonly file: string;
   readonly #rate: number;
@@ -92,7 +95,7 @@ class FakeClock implements ServerClock {
     this.#write();
   }
 
-  /** Goes on where it was. A little before that, so that it never steps forward. */
+  /** Continues where it was, or slightly before, so that it never steps forward. */
   starts(): void {
     if (this.#rate === 1) return;
     this.#offset = this.ahead - START;
@@ -110,8 +113,8 @@ class FakeClock implements ServerClock {
 
 /**
  * The allocator of Debian's Redis, jemalloc, asks for the time while libfaketime, to find the real
- * clock, asks it for memory: neither ever starts. This part of glibc brings its plain allocator,
- * which asks nobody.
+ * clock, asks it for memory: neither ever starts. This part of glibc contains its plain allocator,
+ * which has no such dependency.
  */
 const MALLOC = "libc_malloc_debug.so.0";
 
@@ -129,7 +132,7 @@ async function faketime(): Promise<string> {
   return installed;
 }
 
-/** Debian has it in a folder that is named after the processor, such as x86_64-linux-gnu. */
+/** Debian has it in a folder named after the processor, such as x86_64-linux-gnu. */
 function findLibrary(): string | undefined {
   const folders = existsSync("/usr/lib") ? readdirSync("/usr/lib") : [];
   return folders

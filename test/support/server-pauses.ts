@@ -2,15 +2,15 @@ import type { Redis } from "ioredis";
 import { serverIs } from "./server-version.ts";
 
 /**
- * Arguments for a server that `sleep()` is to work on. Redis before 7.0 does not know them, and
+ * Arguments for a server on which `sleep()` is to work. Redis before 7.0 does not know them, and
  * needs none.
  */
 export const ALLOW_DEBUG = serverIs("7.0") ? ["--enable-debug-command", "local"] : [];
 
 /**
- * Has a server answer nobody for so many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts that
- * may write count as writes. Keys do not expire meanwhile. The promise resolves when the pause has
- * begun.
+ * Makes a server answer no client for this many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts
+ * that may write count as writes. Keys do not expire meanwhile. The promise resolves when the pause
+ * has begun.
  *
  * @example
  * await pauseClients(admin, 500);
@@ -20,13 +20,13 @@ export async function pauseClients(admin: Redis, ms: number, mode: "ALL" | "WRIT
   await admin.call("CLIENT", "PAUSE", `${ms}`, mode);
 }
 
-/** Ends the pause; what was sent meanwhile is answered. */
+/** Ends the pause; commands sent meanwhile are answered. */
 export async function unpauseClients(admin: Redis): Promise<void> {
   await admin.call("CLIENT", "UNPAUSE");
 }
 
 /**
- * When a key ends, in ms of the server's wall clock. In the same moment the server stops to write,
+ * When a key ends, in ms of the server's wall clock. At the same moment the server stops writing,
  * so no renewal can move that end before the test suspends the server; until `unpauseClients`.
  */
 export async function freezeEndOf(key: string, admin: Redis): Promise<number> {
@@ -39,8 +39,9 @@ export async function freezeEndOf(key: string, admin: Redis): Promise<number> {
 }
 
 /**
- * Has a server do nothing at all for so many ms (DEBUG SLEEP), as a slow command of somebody else
- * does: it neither reads nor expires. Needs a server that was launched with {@link ALLOW_DEBUG}.
+ * Makes a server do nothing at all for this many ms (DEBUG SLEEP), like a slow command of another
+ * client: it neither reads nor expires keys. Needs a server that was launched with {@link
+ * ALLOW_DEBUG}.
  *
  * @example
  * const server = await launchServer({ args: ALLOW_DEBUG });

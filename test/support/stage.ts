@@ -21,16 +21,16 @@ export interface StageOptions {
   args?: string[];
   /** Starts another server than a plain one. */
   launch?: () => Promise<LocalServer>;
-  /** What `near` is like. */
+  /** The options of `near`. */
   near?: Pick<JoinOptions, "redis" | "client">;
-  /** What `far` is like. */
+  /** The options of `far`. */
   far?: Pick<JoinOptions, "redis" | "client">;
 }
 
 /**
- * What a fault needs: a server for one test file, and for each test a fresh proxy, a client whose
- * commands pass it (`near`), one that goes straight (`far`), and a lock's name. Registers its hooks
- * when it is made; no test may leave an unhandled rejection or a process warning behind.
+ * For a fault: a server for one test file, and for each test a fresh proxy, a client that uses the
+ * proxy (`near`), one that is connected directly (`far`), and a lock's name. Registers its hooks
+ * when it is created; no test may leave an unhandled rejection or a process warning.
  *
  * @example
  * const stage = new Stage();
@@ -96,7 +96,7 @@ export class Stage {
     return present(this.#props).lock;
   }
 
-  /** Has a client open its subscriber connection, as its first wait does. */
+  /** Makes a client open its subscriber connection, as its first wait does. */
   warm(party: Party): Promise<void> {
     return warm(this.far, party);
   }
@@ -112,8 +112,8 @@ export class Stage {
   }
 
   /**
-   * `near` holds the lock of the present test; `far` waits for it, and behind that another caller
-   * of `near`.
+   * `near` holds the lock of the present test; `far` waits for it, and after that another caller of
+   * `near`.
    */
   async contended(): Promise<{ held: Lease; others: Promise<Lease>; own: Promise<Lease> }> {
     await this.warm(this.near);
@@ -124,14 +124,14 @@ export class Stage {
     return { held, others, own: near.lock() };
   }
 
-  /** One more client, straight to the server unless told otherwise; it is closed after the test. */
+  /** One more client, by default with a direct connection; it is closed after the test. */
   join(options: JoinOptions = {}): Promise<Party> {
     return this.#parties.join({ url: this.server.url, ...options });
   }
 }
 
 /**
- * The scripts that acquire, by how they do. The first of a connection is another one, with the same
+ * The scripts that acquire, by mode. The first one of a connection differs, with the same
  * arguments.
  */
 const ACQUIRING = {
@@ -155,7 +155,7 @@ export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING
   const scripts = meant.map((key) => SCRIPTS[key]);
   const variants = scripts.flatMap((one) => [one, sharded(one)]);
   const shas = variants.map(({ sha }) => sha);
-  // Only of scripts that are always sent as text: others are sent so when the server does not know
+  // Only for scripts that are always sent as text: others are sent so if the server does not know
   // them, and then once more.
   const texts = script === "releaseStays" ? variants.map(({ lua }) => lua) : [];
   return (command) =>
@@ -171,7 +171,9 @@ export async function timed<T>(work: Promise<T>): Promise<[T, number]> {
   return [await work, Math.round(performance.now() - start)];
 }
 
-/** As `timed`, but while this process stands still no time passes: for what must come soon. */
+/**
+ * As `timed`, but no time passes while this process is suspended: for events that must come soon.
+ */
 export async function timedAwake<T>(work: Promise<T>): Promise<[T, number]> {
   const start = awake();
   return [await work, Math.round(awake() - start)];

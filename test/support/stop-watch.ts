@@ -3,7 +3,7 @@ import type { Lease } from "../../src/index.ts";
 export interface StopReport {
   /** `lease.held` as the first statement that ran after the stop. */
   heldAfterStop: boolean;
-  /** Whether `lease.signal` had aborted within 100 ms of it. */
+  /** Had `lease.signal` aborted within 100 ms of it? */
   abortedSoon: boolean;
 }
 
@@ -12,8 +12,8 @@ const STOPPED = 500;
 const SOON = 100;
 
 /**
- * Notices that this process was stopped (SIGSTOP, a suspend, a blocked loop) and what its lease
- * said then.
+ * Detects that this process was stopped (SIGSTOP, a suspend, a blocked loop) and records the
+ * lease's state then.
  */
 export class StopWatch {
   #report: StopReport | null = null;

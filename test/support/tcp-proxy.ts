@@ -10,11 +10,11 @@ export type { HeldCommand } from "./proxy-connection.ts";
 export type { DelayOptions, Which } from "./traffic.ts";
 
 /**
- * Stands between clients and a real Redis and makes one chosen thing go wrong.
+ * A proxy between clients and a real Redis that injects one chosen fault.
  *
- * The faults of a single command are one-shot: they hit the next command that matches and is sent after the
- * call, on whatever connection; the first fault that matches wins. Their promises resolve when the fault has
- * happened. Commands that were pipelined before the chosen one are answered first.
+ * The faults of a single command are one-shot: they hit the next matching command that is sent
+ * after the call, on any connection; the first matching fault wins. Their promises resolve when the
+ * fault has happened. Commands that were pipelined before the chosen one are answered first.
  *
  * @example
  * const proxy = await TcpProxy.start(server);
@@ -24,7 +24,7 @@ export type { DelayOptions, Which } from "./traffic.ts";
  * await dropped;
  */
 export class TcpProxy {
-  /** What clients have sent since `record()` was called. */
+  /** The commands that clients have sent since `record()` was called. */
   readonly commands: { connection: number; command: string[] }[] = [];
 
   readonly #target: { host: string; port: number };
@@ -64,7 +64,7 @@ export class TcpProxy {
     await closed;
   }
 
-  /** Redis executes the command; its reply is swallowed and the connection destroyed. */
+  /** Redis executes the command; its reply is dropped and the connection destroyed. */
   dropReply(match: Match): Promise<string[]> {
     return new Promise((happened) => this.#faults.push({ kind: "drop reply", match, happened }));
   }
@@ -80,22 +80,22 @@ export class TcpProxy {
   }
 
   /**
-   * The command passes, and is answered, as if nothing were wrong; `deliver()` sends a second copy
-   * of it on another connection.
+   * The command passes, and is answered, normally; `deliver()` sends a second copy of it on another
+   * connection.
    */
   copyCommand(match: Match): Promise<HeldCommand> {
     return new Promise((happened) => this.#faults.push({ kind: "copy command", match, happened }));
   }
 
-  /** The connection is half open from this command on, and later ones are well. `thaw()` ends it. */
+  /** The connection is half open from this command on; later connections work. `thaw()` ends it. */
   stall(match: Match): Promise<string[]> {
     return new Promise((happened) => this.#faults.push({ kind: "stall", match, happened }));
   }
 
   /**
-   * Nothing passes any more, in both directions, but connections stay open. "all" is a dead network: it
-   * freezes later connections too. The others freeze only those that exist: a half-open connection, beside
-   * which a new one works.
+   * Nothing passes any more, in either direction, but connections stay open. "all" is a dead
+   * network: it freezes later connections too. The others freeze only existing ones: a half-open
+   * connection, while a new one works.
    */
   freeze(which: Which = "all"): void {
     if (which === "all") this.#frozen = true;
@@ -103,9 +103,9 @@ export class TcpProxy {
   }
 
   /**
-   * Parts the subscribers from Redis while commands pass, or commands while messages pass; later
-   * connections too. What a client sends to set up a connection passes, or there would be no later
-   * subscriber.
+   * Separates the subscribers from Redis while commands pass, or commands while messages pass;
+   * later connections too. The commands with which a client sets up a connection pass, or there
+   * would be no later subscriber.
    *
    * @example
    * proxy.partition("subscribers");
@@ -117,7 +117,7 @@ export class TcpProxy {
     this.freeze(which);
   }
 
-  /** Ends `freeze()` and `partition()`: what was held arrives, late and in order. */
+  /** Ends `freeze()` and `partition()`: held bytes arrive, late and in order. */
   thaw(): void {
     this.#frozen = false;
     this.#traffic.partitioned = undefined;
@@ -125,7 +125,7 @@ export class TcpProxy {
   }
 
   /**
-   * From now on every byte is so many ms late; 0 ends it. Each call takes the place of the one before.
+   * From now on every byte is this many ms late; 0 ends it. Each call replaces the one before.
    *
    * @example
    * proxy.delay(200, { direction: "to client", which: "subscribers" });
@@ -136,9 +136,9 @@ export class TcpProxy {
   }
 
   /**
-   * Closes connections, as clients see it, but keeps what clients have sent on them and Redis has
-   * not got: freeze them first. `deliver()` sends it, late, and resolves with the number of
-   * connections when Redis has answered all.
+   * Closes connections, as clients see it, but keeps bytes that clients have sent on them and Redis
+   * has not received: freeze them first. `deliver()` sends those, late, and resolves with the
+   * number of connections when Redis has answered all.
    *
    * @example
    * proxy.freeze("commands");
@@ -153,7 +153,7 @@ export class TcpProxy {
     return { deliver };
   }
 
-  /** Destroys connections; answers how many. */
+  /** Destroys connections; returns how many. */
   cut(which: Which = "all"): number {
     const connections = this.#select(which);
     for (const connection of connections) connection.destroy();
@@ -165,7 +165,7 @@ export class TcpProxy {
     this.#refusing = on;
   }
 
-  /** From now on `commands` grows. */
+  /** Starts recording `commands`. */
   record(): void {
     this.#recording = true;
   }

@@ -1,7 +1,10 @@
 import { freshName, type Party } from "./fixture.ts";
 import { Onlooker } from "./onlooker.ts";
 
-/** Has a client open its subscriber connection, as its first wait does: behind `holder`, for another lock. */
+/**
+ * Makes a client open its subscriber connection, as its first wait does: it waits for `holder`, at
+ * another lock.
+ */
 export async function warm(holder: Party, { locks }: Party): Promise<void> {
   const lock = new Onlooker(holder.redis, freshName("warm"));
   const held = await holder.locks.lock(lock.name).lock({ wait: 0 });

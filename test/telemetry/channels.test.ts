@@ -85,7 +85,7 @@ describe("a call is followed", () => {
     ]);
   });
 
-  it("through a scope that takes a lease: the hold ends with the last one, and fails if that was taken", async () => {
+  it("through a scope that ends a lease: the hold ends with the last one, and fails if the scope ended it", async () => {
     const { locks } = await parties.join();
     const errors: Error[] = [];
     locks.on("error", (error) => errors.push(error));
@@ -135,7 +135,7 @@ describe("a call is followed", () => {
     expect(hold.ended.find(({ kind }) => kind === "semaphore")).toMatchObject({ units: 2 });
   });
 
-  it("in the context of its caller, also behind a wait, and its body in the context that a subscriber has bound", async () => {
+  it("in the context of its caller, also after a wait, and its body in the context that a subscriber has bound", async () => {
     const { locks } = await parties.join();
     const callers = new AsyncLocalStorage<string>();
     const bound = new AsyncLocalStorage<string>();
@@ -172,7 +172,7 @@ describe("a call is followed", () => {
     expect(bound.getStore()).toBeUndefined();
   });
 
-  it("by a subscriber that comes late, from the next call on, and by none that has gone", async () => {
+  it("by a subscriber that comes late, from the next call on, and by none that has left", async () => {
     const { locks } = await parties.join();
     const lock = locks.lock(freshName());
     const lease = await lock.lock();
@@ -195,8 +195,8 @@ describe("a call is followed", () => {
   });
 });
 
-describe("a point channel tells", () => {
-  it("what the event of its name tells, also while nobody listens to that", async () => {
+describe("a point channel publishes", () => {
+  it("what the event of its name contains, also without a listener of that event", async () => {
     const { locks } = await parties.join({ client: { leaseTime: 1_000 } });
     const client = locks.id;
     const [giveup, renew] = [watchPoint("holdfast:giveup", client), watchPoint("holdfast:renew", client)];
@@ -211,7 +211,7 @@ describe("a point channel tells", () => {
     expect(renew[0]).toEqual({ client, name, kind, call: 1, token, remaining: number });
   });
 
-  it("a cached lock that somebody else wants", async () => {
+  it("that another caller wants a cached lock", async () => {
     const { locks } = await parties.join({ client: { linger: 1_000 } });
     const { locks: others } = await parties.join();
     const recall = watchPoint("holdfast:recall", locks.id);
@@ -225,7 +225,7 @@ describe("a point channel tells", () => {
     expect(recall).toEqual([{ client: locks.id, name, kind: "lock", idle: number, uses: number }]);
   });
 
-  it("a renewal that failed, with the error, and leaves that to the client's events too", async () => {
+  it("a renewal that failed, with the error, which remains in the client's events too", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     const renew = watchPoint("holdfast:renew", locks.id);
     const errors: Error[] = [];
@@ -245,7 +245,7 @@ describe("a point channel tells", () => {
     });
   });
 
-  it("that the event loop stood still for more than a third of a lease, once, and not for less", async () => {
+  it("a blocked event loop, if for more than a third of a lease, once, and not if for less", async () => {
     const { locks } = await parties.join({ client: { leaseTime: 2_000 } });
     const stall = watchPoint("holdfast:stall", locks.id);
     const renew = watchPoint("holdfast:renew", locks.id);

@@ -10,7 +10,7 @@ import { HOSTILE, UNPRINTABLE } from "../support/hostile-texts.ts";
 const parties = new Parties();
 afterAll(parties.close);
 
-it("a name is one label, which is printed as everywhere", async () => {
+it("a name is one label, which is escaped as everywhere", async () => {
   const registry = new Registry();
   const { locks } = await parties.join();
   const prefix = `${freshName()}/`;
@@ -29,7 +29,7 @@ it("a name is one label, which is printed as everywhere", async () => {
   unregister();
 });
 
-it("names of which nameOf makes the same template are one series, also where it makes no string that can be written", async () => {
+it("names for which nameOf returns the same template are one series, also if it returns no writable string", async () => {
   const registry = new Registry();
   const { locks } = await parties.join();
   const unregister = register(locks, registry, { nameOf: () => "a\ud83d" });

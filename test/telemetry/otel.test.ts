@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Attributes, context, SpanStatusCode, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
@@ -81,7 +82,7 @@ describe("traces", () => {
     expect(take()).toEqual([]);
   });
 
-  it("a wait is a span of its caller, as long as the wait, and so is one in vain, with its error", async () => {
+  it("a wait is a span of its caller, as long as the wait, and so is one that times out, with its error", async () => {
     const { locks } = await parties.join();
     const { locks: others } = await parties.join();
     const undo = instrument(locks, { tracer, nameOf: () => "name" });
@@ -114,7 +115,7 @@ describe("traces", () => {
     undo();
   });
 
-  it("what failed says so: an unavailable Redis, and a loss, which ends the span of its hold once", async () => {
+  it("failures are recorded: an unavailable Redis, and a loss, which ends the span of its hold once", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     locks.on("error", () => {}); // the renewals that fail
     const undo = instrument(locks, { tracer });
@@ -212,7 +213,7 @@ describe("traces", () => {
     undo();
   });
 
-  it("spans of several clients do not mix, and those of holds that last end when a client is not traced any more", async () => {
+  it("spans of several clients do not mix, and those of lasting holds end when tracing is turned off", async () => {
     const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
     const undo = instrument(locks, { tracer });
     await using _ = await others.lock(freshName()).lock();
@@ -226,6 +227,36 @@ describe("traces", () => {
     await lease.release();
     expect(take()).toEqual([]);
   });
+
+  it.each(["startSpan", "end", "setStatus"])(
+    "a tracer whose %s throws: no call fails, nothing stays locked, and it is told once",
+    async (method) => {
+      const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
+      const failing = (): never => {
+        throw new Error(`theirs: ${method}`);
+      };
+      const startSpan: typeof tracer.startSpan = (...args) =>
+        method === "startSpan" ? failing() : Object.assign(tracer.startSpan(...args), { [method]: failing });
+      const warnings: Error[] = [];
+      const uncaught: unknown[] = [];
+      const warned = (warning: Error): void => void warnings.push(warning);
+      const threw = (error: unknown): void => void uncaught.push(error);
+      process.on("warning", warned).on("uncaughtException", threw);
+      const undo = instrument(locks, { tracer: { ...tracer, startSpan } as typeof tracer });
+      const name = freshName();
+      const held = await others.lock(name).lock();
+      expect(await failure(locks.lock(name).lock({ wait: 20 }))).toMatchObject({ code: "LOCK_TIMEOUT" });
+      await held.unlock();
+      expect(await locks.lock(name).withLock({ wait: 20_000 }, () => "ran")).toBe("ran");
+      expect(await others.lock(name).isLocked()).toBe(false);
+      await until(() => warnings.length > 0, { what: "the warning" });
+      await nextTurn(); // Node throws what a subscriber has thrown in the next turn.
+      process.off("warning", warned).off("uncaughtException", threw);
+      expect(uncaught).toEqual([]);
+      expect(warnings.map(({ message }) => message)).toEqual([`theirs: ${method}`]);
+      undo();
+    },
+  );
 
   it("neither a meter nor a tracer is refused", async () => {
     const { locks } = await parties.join();
@@ -248,6 +279,32 @@ describe("traces", () => {
     instrument(locks, { tracer })();
     expect(trace.getActiveSpan()).toBeUndefined();
   });
+});
+
+it("a meter whose counters throw ends no process, also at a renewal that failed", async () => {
+  const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
+  const meter = new MeterProvider().getMeter("test");
+  const createCounter: typeof meter.createCounter = (name, options) =>
+    Object.assign(meter.createCounter(name, options), {
+      add() {
+        throw new Error(`theirs: ${name}`);
+      },
+    });
+  const warnings: string[] = [];
+  const uncaught: unknown[] = [];
+  const warned = ({ message }: Error): void => void warnings.push(message);
+  const threw = (error: unknown): void => void uncaught.push(error);
+  process.on("warning", warned).on("uncaughtException", threw);
+  locks.on("error", () => {});
+  const undo = instrument(locks, { meter: Object.assign(Object.create(meter), { createCounter }) });
+  const lease = await locks.lock(freshName()).lock();
+  redis.disconnect();
+  await until(() => lease.signal.aborted, { what: "the end of a lease that is not renewed" });
+  await until(() => warnings.includes("theirs: holdfast.lock.renew_failures") || uncaught.length > 0);
+  await nextTurn();
+  process.off("warning", warned).off("uncaughtException", threw);
+  expect(uncaught).toEqual([]);
+  undo();
 });
 
 it("metrics: what the locks of a client did, in seconds, by the templates of their names", async () => {
@@ -281,6 +338,8 @@ it("metrics: what the locks of a client did, in seconds, by the templates of the
   expect(metric("holdfast.lock.held")).toEqual({ unit: "{lease}", value: 1, attributes: series });
   expect(metric("holdfast.lock.oldest_hold").unit).toBe("s");
   expect(metric("holdfast.lock.oldest_hold").value).toBeGreaterThan(0);
+  expect(metric("holdfast.lock.oldest_wait").unit).toBe("s");
+  expect(metric("holdfast.lock.oldest_wait").value).toBeGreaterThan(0);
   expect(metric("holdfast.lock.losses", { "lock.loss_reason": "expired" }).value).toBe(0);
   await failure(lock.lock({ wait: 20 }));
   await lease.unlock();
@@ -289,6 +348,7 @@ it("metrics: what the locks of a client did, in seconds, by the templates of the
   metric = await read();
   expect(metric("holdfast.lock.held").value).toBe(1);
   expect(metric("holdfast.lock.pending_requests").value).toBe(0);
+  expect(metric("holdfast.lock.oldest_wait").value).toBe(0);
   expect(metric("holdfast.lock.timeouts").value).toBe(1);
   expect(metric("holdfast.lock.passes").value).toBe(passes);
   expect(metric("holdfast.lock.renew_failures").value).toBe(0);

@@ -31,7 +31,7 @@ function collectWarnings(): string[] {
 
 const ORDER = 'lock="order",kind="lock"';
 
-it("exposes what the locks of a client do, by the templates of their names", async () => {
+it("the registry exposes what the locks of a client do, by the templates of their names", async () => {
   const { locks } = await parties.join();
   const registry = new Registry();
   const unregister = register(locks, registry);
@@ -49,6 +49,9 @@ it("exposes what the locks of a client do, by the templates of their names", asy
   expect(await read(registry, "holdfast_lock_held")).toEqual({ [ORDER]: 1 });
   const { [ORDER]: age = 0 } = await read(registry, "holdfast_lock_oldest_hold_seconds");
   expect(age).toBeGreaterThan(0.02);
+  // It has not ended yet.
+  const { [ORDER]: wait = 0 } = await read(registry, "holdfast_lock_oldest_wait_seconds");
+  expect(wait).toBeGreaterThan(0.02);
   await first.unlock();
   await (await second).unlock();
   const short = await lock.lock({ lease: 50 });
@@ -56,7 +59,8 @@ it("exposes what the locks of a client do, by the templates of their names", asy
 
   expect(await read(registry, "holdfast_lock_held")).toEqual({ [ORDER]: 0 });
   expect(await read(registry, "holdfast_lock_pending_requests")).toEqual({ [ORDER]: 0 });
-  expect(await read(registry, "holdfast_lock_oldest_hold_seconds")).toEqual({});
+  expect(await read(registry, "holdfast_lock_oldest_hold_seconds")).toEqual({ [ORDER]: 0 });
+  expect(await read(registry, "holdfast_lock_oldest_wait_seconds")).toEqual({ [ORDER]: 0 });
   expect(await read(registry, "holdfast_lock_wait_seconds_count")).toEqual({
     [`${ORDER},outcome="acquired"`]: 3,
     [`${ORDER},outcome="busy"`]: 1,
@@ -91,7 +95,7 @@ it("exposes what the locks of a client do, by the templates of their names", asy
   expect(await registry.metrics()).toBe("\n");
 });
 
-it("counts a lease that a scope has taken as lost, and the hold as long as another one has it", async () => {
+it("the exporter counts a lease that a scope ended as lost, and the hold while another one has it", async () => {
   const { locks } = await parties.join();
   locks.on("error", () => {}); // what is left behind
   const registry = new Registry();
@@ -111,7 +115,7 @@ it("counts a lease that a scope has taken as lost, and the hold as long as anoth
   unregister();
 });
 
-it("counts two clients in one registry, and keeps what the other has when one leaves", async () => {
+it("the exporter counts two clients in one registry, and keeps one's figures when the other leaves", async () => {
   const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
   const registry = new Registry();
   const nameOf = () => "all";
@@ -132,7 +136,7 @@ it("counts two clients in one registry, and keeps what the other has when one le
   register(others, registry)();
 });
 
-it("a lock that was held before is none of its own: no gauge is ever negative", async () => {
+it("the exporter ignores a lock that was held before registration: no gauge is ever negative", async () => {
   const { locks } = await parties.join();
   const registry = new Registry();
   const lease = await locks.lock(freshName()).lock();
@@ -145,7 +149,7 @@ it("a lock that was held before is none of its own: no gauge is ever negative", 
   unregister();
 });
 
-it("a renewal that failed is counted, and no error event is taken from the process", async () => {
+it("the exporter counts a failed renewal, and takes no error event from the process", async () => {
   const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
   const warnings = collectWarnings();
   const registry = new Registry();
@@ -158,7 +162,7 @@ it("a renewal that failed is counted, and no error event is taken from the proce
   unregister();
 });
 
-it("names never become labels as they are: numbers are left out, a throwing nameOf and too many templates counted as one", async () => {
+it("the exporter keeps names out of labels: numbers are left out, a throwing nameOf and surplus templates count as one", async () => {
   const { locks } = await parties.join();
   const warnings = collectWarnings();
   const registry = new Registry();

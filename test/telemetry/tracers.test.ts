@@ -29,7 +29,7 @@ describe.each([
     redis.disconnect();
   });
 
-  it("one that puts its functions in the place of a command's, and calls them without `this`, sees every script", async () => {
+  it("a tracer that wraps a command's function, and calls it without `this`, sees every script", async () => {
     const seen: string[] = [];
     const send = redis.sendCommand.bind(redis) as (command: Command) => unknown;
     const traced = (command: Command): unknown => {
@@ -48,7 +48,7 @@ describe.each([
     expect(seen.filter((script) => /^eval(sha)? 1$/.test(script)).length).toBe(2);
   });
 
-  it("a subscriber of its diagnostics channel is told when a script was answered", async () => {
+  it("a subscriber of its diagnostics channel is notified when a script is answered", async () => {
     const ended: string[] = [];
     const channel = tracingChannel<string, { command?: string }>("ioredis:command");
     const listeners = { asyncEnd: ({ command = "" }: { command?: string }) => void ended.push(command) };

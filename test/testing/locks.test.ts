@@ -31,7 +31,7 @@ describe("locks in memory", () => {
     },
   );
 
-  it("two stores know nothing of each other", async () => {
+  it("two stores are independent", async () => {
     const [[one], [stranger]] = [pair(), pair()];
     await one.lock("orders").lock();
     expect((await stranger.lock("orders").tryLock())?.held).toBe(true);
@@ -69,7 +69,7 @@ describe("locks in memory", () => {
     expect((await slots.inspect()).holders).toMatchObject([{ id: kept?.id }]);
   });
 
-  it("a leader is seen by others, and the next candidate follows it", async () => {
+  it("others see a leader, and the next candidate follows it", async () => {
     const [one, other] = pair();
     const term = await one.election("scheduler").campaign({ value: "here" });
     expect(await other.election("scheduler").leader()).toMatchObject({ id: one.id, value: "here" });
@@ -95,7 +95,7 @@ describe("locks in memory", () => {
     });
   });
 
-  it("a cached lock is given up when another client wants it", async () => {
+  it("a cached lock is released when another client wants it", async () => {
     const one = createTestLocks({ linger: 1_000 });
     const other = one.test.another();
     open.push(one, other);
@@ -113,8 +113,8 @@ describe("locks in memory", () => {
   });
 });
 
-describe("what a test can make happen", () => {
-  it("busy: somebody else holds it, until that is undone", async () => {
+describe("in a test", () => {
+  it("busy: another holder has it, until that is undone", async () => {
     const [one] = pair();
     const busy = await one.test.busy("orders");
     const waits = one.lock("orders").lock({ wait: 20 });
@@ -126,7 +126,7 @@ describe("what a test can make happen", () => {
   });
 
   it.each(["lose", "expire"] as const)(
-    "%s: the holder learns of it at once, and the next one gets it",
+    "%s: the holder is notified at once, and the next caller gets it",
     async (how) => {
       const [one, other] = pair();
       const lease = await one.lock("orders").lock();
@@ -139,7 +139,7 @@ describe("what a test can make happen", () => {
     },
   );
 
-  it("lose: what is about to be held is waited for, and what nobody holds is told", async () => {
+  it("lose: waits for a lock that is about to be held, and reports one that is not held", async () => {
     const [one] = pair();
     const body = delay(20).then(() =>
       one.lock("orders").withLock(({ signal }) => delay(10_000, null, { signal })),
@@ -176,7 +176,7 @@ describe("what a test can make happen", () => {
     expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
   });
 
-  it("advance: leases run out, and a waiter has waited", async () => {
+  it("advance: leases run out, and waits too", async () => {
     const [one, other] = pair();
     const lease = await one.lock("orders").lock({ lease: 5_000 });
     const late = expect(other.lock("orders").lock({ wait: 4_000 })).rejects.toThrow(LockTimeoutError);
@@ -190,7 +190,7 @@ describe("what a test can make happen", () => {
     expect((await next).held).toBe(true);
   });
 
-  it("advance: what is renewed stays, in Redis's place too", async () => {
+  it("advance: renewed leases stay, in Redis's place too", async () => {
     const [one, other] = pair();
     const lease = await one.lock("orders").lock();
     const term = await one.election("scheduler").campaign({ value: "here" });
@@ -202,7 +202,7 @@ describe("what a test can make happen", () => {
     ]);
   });
 
-  it("advance: a leader that has lost its term leads again, and a rest of it passes", async () => {
+  it("advance: a leader that has lost its term leads again after its pause", async () => {
     const [one] = pair();
     const stop = new AbortController();
     let terms = 0;
@@ -221,7 +221,7 @@ describe("what a test can make happen", () => {
     expect(await leads).toEqual({ terms: 4, value: undefined });
   });
 
-  it("advance: an interval passes", async () => {
+  it("advance: an interval goes by", async () => {
     const [one, other] = pair();
     await one.runOnce("report", { every: 60_000 }, () => {});
     await one.test.advance(59_000);
@@ -285,7 +285,7 @@ describe("callers that wait for each other", () => {
     expect(await ended).toEqual(["enough", "enough"]);
   });
 
-  it("a chain that ends is no circle, and one through a semaphore only warns", async () => {
+  it("a chain with an end is no deadlock, and one through a semaphore only warns", async () => {
     const [one, other] = pair({ deadlocks: "reject" });
     const told = listen(one, other);
     const enough = new AbortController();

@@ -12,7 +12,7 @@ const KEY = ["turn"];
 it.each([
   ["from the first call after it, for one interval", 0, HOUR],
   ["aligned, until the end of the next slot", 1, 1.5 * HOUR],
-])("a turn that is done when the clock is set back by a day stays taken %s", (_, aligned, left) => {
+])("a finished turn stays taken %s when the clock is set back by a day", (_, aligned, left) => {
   let now = 1_700_000 * HOUR + HOUR / 2;
   vi.spyOn(Memory.prototype, "now", "get").mockImplementation(() => now * 1_000);
   try {

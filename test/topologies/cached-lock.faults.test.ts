@@ -73,7 +73,7 @@ describe("Sentinel", () => {
     ["the primary is killed", () => group.killPrimary()],
     ["SENTINEL FAILOVER", () => group.failover()],
   ])(
-    "%s: another process gets a kept lock, alone",
+    "%s: another process gets a cached lock, alone",
     async (_, failOver) => {
       const stage = await keeps(parties, () => group.connect(), false);
       await failOver();
@@ -82,7 +82,7 @@ describe("Sentinel", () => {
     60_000,
   );
 
-  it("a failover that forgets a cached lock: nobody believes that it has it", async () => {
+  it("a failover that forgets a cached lock: no process believes that it has it", async () => {
     const stage = await keeps(parties, () => group.connect(), false);
     const { lock } = stage;
     const primary = await group.adminOf();
@@ -108,7 +108,7 @@ describe("Cluster", () => {
     ["the primary is killed", (key: string) => cluster.killPrimaryOf(key)],
     ["CLUSTER FAILOVER", (key: string) => cluster.failOver(key)],
   ] as const)(
-    "%s: another process gets a kept lock, alone",
+    "%s: another process gets a cached lock, alone",
     async (_, failOver) => {
       const stage = await keeps(parties, () => cluster.connect(), true);
       await failOver(stage.lock.keys.lock);

@@ -96,7 +96,7 @@ async function replaced(
   return waited;
 }
 
-describe("in a Cluster what readers keep", () => {
+describe("in a Cluster, a cached read", () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await RedisCluster.launch({ replicas: 1 });
@@ -128,7 +128,7 @@ describe("in a Cluster what readers keep", () => {
     }
   });
 
-  it("keeps no writer out for long when its primary is killed, and no reader comes in beside that", async ({
+  it("keeps no writer out for long when its primary is killed, and no reader enters beside the writer", async ({
     annotate,
   }) => {
     const scene = await keeps(() => cluster.connect());
@@ -140,7 +140,7 @@ describe("in a Cluster what readers keep", () => {
   });
 });
 
-describe("behind Sentinel what readers keep", () => {
+describe("in a Sentinel group, a cached read", () => {
   let group: SentinelGroup;
   beforeAll(async () => {
     group = await SentinelGroup.launch();
@@ -152,7 +152,7 @@ describe("behind Sentinel what readers keep", () => {
   afterAll(() => group.stop());
 
   it.for(["is known to", "is forgotten by"])(
-    "and %s the server that takes over keeps no writer out for long, and no reader comes in beside that",
+    "and %s the promoted server keeps no writer out for long, and no reader enters beside the writer",
     async (how, { annotate }) => {
       const scene = await keeps(() => group.connect());
       if (how === "is forgotten by") await (await group.adminOf()).del(scene.key);

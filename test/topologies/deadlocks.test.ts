@@ -10,7 +10,7 @@ vi.mock("../../src/defaults.ts", async (all) => ({
   DEADLOCK_AGAIN: 100,
 }));
 
-it("in a Cluster a circle of callers is found, whose locks are at different primaries", async () => {
+it("in a Cluster a deadlock over locks at different primaries is found", async () => {
   const cluster = await RedisCluster.launch();
   onTestFinished(() => cluster.stop());
   const all = [1, 2, 3, 4].map(() => createLockClient(cluster.connect(), { deadlocks: "reject" }));

@@ -16,7 +16,7 @@ const nextOf = async (seen: Seen, value: string | null): Promise<void> => {
   }
 };
 
-it("in a Cluster the news of an election are heard, whatever its name", async () => {
+it("in a Cluster observers receive the news of an election, whatever its name", async () => {
   const cluster = await RedisCluster.launch();
   const parties = new Parties();
   onTestFinished(async () => {
@@ -52,7 +52,7 @@ it("in a Cluster the news of an election are heard, whatever its name", async ()
   }
 });
 
-it("behind a failover the observer sees what the new primary says", async () => {
+it("after a failover the observer sees what the new primary says", async () => {
   const group = await SentinelGroup.launch();
   const parties = new Parties();
   onTestFinished(async () => {

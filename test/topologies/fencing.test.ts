@@ -33,7 +33,7 @@ describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
     },
   );
 
-  it("many keys of one resource, all with one tag", async () => {
+  it("many keys of one resource have one tag", async () => {
     const name = freshName();
     const locks = createLockClient(redis);
     const resource = `{${name}}`;
@@ -48,7 +48,7 @@ describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
     await locks.close();
   });
 
-  it("a script's own PUBLISH stays what it is", async () => {
+  it("a script's own PUBLISH stays as it is", async () => {
     const name = freshName();
     const reader = topology.connect();
     await reader.subscribe(name);

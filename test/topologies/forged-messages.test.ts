@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 afterAll(() => cluster.stop());
 
-it("a forged grant or revocation on sharded channels changes nothing and delays nobody", async () => {
+it("a forged grant or revocation on sharded channels changes nothing and delays no caller", async () => {
   const { lock, holder, waiter } = duet;
   await duet.expectMessages(); // both listen
   const held = await holder.locks.lock(lock.name).lock();

@@ -3,7 +3,7 @@ import { createLockClient } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 
-it("in a Cluster the locks of all primaries are listed, also by a client that has asked nothing before", async () => {
+it("in a Cluster the locks of all primaries are listed, also by an unused client", async () => {
   const cluster = await RedisCluster.launch();
   onTestFinished(() => cluster.stop());
   const made = createLockClient(cluster.connect());

@@ -49,7 +49,7 @@ const free = (names: readonly string[], { redis }: Party = mine): Promise<unknow
   );
 
 describe("members in several slots", () => {
-  it("are taken in order and given back together", async () => {
+  it("are acquired in order and given back together", async () => {
     const names = await spread();
     const lease = await mine.locks.multiLock([...names].reverse()).lock({ lease: 10_000 });
     expect([lease.names, lease.held]).toEqual([names, true]);
@@ -74,7 +74,7 @@ describe("members in several slots", () => {
     await free(names);
   });
 
-  it("are given back at once, and none behind is taken, when a node between them does not answer", async () => {
+  it("are given back at once, and no later one is acquired, when a node between them does not answer", async () => {
     const names = await spread();
     const [a, b, c] = names;
     await (await mine.locks.multiLock(names).lock()).unlock(); // connected to all of them
@@ -126,7 +126,7 @@ describe("members in several slots", () => {
 });
 
 describe("members in one slot", () => {
-  it("are tried at once, handed on by message, and told of a forced release", async () => {
+  it("are tried at once, handed over by message, and notified of a force-release", async () => {
     const [near, far] = [await join("{app}:"), await join("{app}:")];
     const names = [1, 2, 3].map((i) => `${freshName()}:${i}`).sort();
     // The nodes know the scripts then, those of a client's first acquire and those of all later ones.

@@ -32,7 +32,7 @@ describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
   });
   afterAll(() => topology.stop());
 
-  it("20 callers on two connections, and none overwrites another", async () => {
+  it("20 callers on two connections: none overwrites another", async () => {
     const key = freshName("{stock}");
     const [one, two] = [topology.connect(), topology.connect()];
     const call = (_: unknown, n: number) =>
@@ -47,7 +47,7 @@ describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
     expect(error).toMatchObject({ code: "TRANSACTION_FAILED", executed: "nothing" });
   });
 
-  it("on a connection that has not connected yet", async () => {
+  it("a connection that has not connected yet is used", async () => {
     const key = freshName("stock");
     const redis = topology.connect({ lazyConnect: true });
     const tx = await optimistic(redis, [key], add(key, 5));
@@ -117,7 +117,7 @@ describe("Cluster", () => {
     },
   );
 
-  it("the slot moves while a body runs that writes nothing: what it read of a missing key is not confirmed", async () => {
+  it("the slot moves during a body that writes nothing: its read of a missing key is not confirmed", async () => {
     const key = freshName("stock");
     const redis = cluster.connect();
     let runs = 0;
@@ -135,7 +135,7 @@ describe("Cluster", () => {
     expect(seen).toBe("made there");
   });
 
-  it("a slot that is half moved: waits for the rest", async () => {
+  it("a slot that is half moved: it waits for the rest", async () => {
     const key = freshName("stock");
     const redis = cluster.connect();
     await redis.set(key, 10);

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterEach(() => parties.close());
 afterAll(() => group.stop());
 
-it("the holders keep their permits, and one that waits for several has them when enough are given back", async ({
+it("the holders keep their permits, and a caller that waits for several has them when enough are given back", async ({
   annotate,
 }) => {
   const name = freshName();

@@ -1,7 +1,13 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Lock, LockClientOptions } from "../../src/index.ts";
+import { onNodeRedis } from "../support/carrier.ts";
+import { compiled } from "../support/compiled.ts";
 import { Duet } from "../support/duet.ts";
-import { freshName } from "../support/fixture.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { staysQuiet } from "../support/quiet.ts";
+import type { ConnectOptions } from "../support/servers/connection.ts";
 import { SentinelGroup } from "../support/servers/sentinel.ts";
 import { timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
@@ -40,7 +46,7 @@ describe.each([
     );
   }, 60_000);
 
-  it("an unlock and a call while there is no primary: both end, one way or the other, and the lock goes on", async ({
+  it("an unlock and a call while there is no primary: both settle, one way or the other, and the lock goes on", async ({
     annotate,
   }) => {
     const { holder } = duet;
@@ -69,6 +75,85 @@ describe.each([
   }, 60_000);
 });
 
+// Its connections stay open: nothing tells a client that the group has another primary now. Options of
+// ioredis decide what follows; node-redis.faults.test.ts has the same for node-redis.
+describe.skipIf(onNodeRedis)("the primary is only suspended, and a replica is promoted", () => {
+  /**
+   * A client whose primary stands still during `body`; `promoted` resolves when another one has
+   * taken over.
+   */
+  const frozen = async (
+    { redis, client }: { redis?: ConnectOptions; client?: LockClientOptions },
+    body: (party: Party, lock: Lock, promoted: () => Promise<void>) => Promise<void>,
+  ): Promise<void> => {
+    const parties = new Parties();
+    const party = await parties.join({
+      connect: () => group.connect(redis),
+      client: { replyTimeout: 1_000, ...client },
+    });
+    const lock = party.locks.lock(freshName());
+    await (await lock.lock()).unlock();
+    const primary = await group.primary();
+    primary.suspend();
+    try {
+      await body(party, lock, async () => {
+        await until(async () => (await group.primary()) !== primary, { what: "a replica to be promoted" });
+      });
+    } finally {
+      primary.resume();
+      await parties.close();
+    }
+  };
+
+  it.each([
+    ["failoverDetector: true", { redis: { failoverDetector: true } }],
+    ["socketTimeout", { redis: { socketTimeout: 1_000 } }],
+    ['connection: "own"', { client: { connection: "own" } }],
+  ] as const)("with %s the lock goes on at the new primary", (_, options) =>
+    frozen(options, async (_party, lock, promoted) => {
+      await promoted();
+      const lease = await until(() => lock.tryLock(1_000).catch(() => null));
+      await lease.unlock();
+    }),
+  );
+
+  it("on a shared connection without them every call fails in time, until the connection is closed", () =>
+    frozen({}, async ({ redis }, lock, promoted) => {
+      await promoted();
+      for (const call of [() => lock.lock(), () => lock.tryLock(), () => lock.inspect()]) {
+        const [error, took] = await timed(call().catch((error: unknown) => error));
+        expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+        expect(took).toBeLessThan(3 * 5_000);
+      }
+      expect(redis.status).toBe("ready");
+      redis.disconnect(true);
+      const lease = await until(() => lock.tryLock(1_000).catch(() => null));
+      await lease.unlock();
+    }));
+});
+
+describe.each(["ioredis", "ioredis5"])("%s with failoverDetector: true", (library) => {
+  const program = compiled(`
+    import { Redis } from "${library}";
+    import { createLockClient } from "./src/index.ts";
+    const redis = new Redis(JSON.parse(process.argv[2]));
+    const lock = createLockClient(redis).lock("over");
+    const lease = await lock.lock();
+    // A call that waits opens the connection for messages.
+    await lock.tryLock(20);
+    await lease.unlock();
+    redis.disconnect();
+    console.log("over");
+  `);
+
+  it("the connections to the sentinels keep no process alive", async () => {
+    const options = { ...group.address.redis, failoverDetector: true };
+    const args = [program, JSON.stringify(options)];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
+    expect(stdout).toBe("over\n");
+  });
+});
+
 describe("a failover that loses the key", () => {
   /** Refuses smaller tokens than it has seen. */
   class Resource {
@@ -83,7 +168,7 @@ describe("a failover that loses the key", () => {
     }
   }
 
-  it("two believe that they hold it until the first one's renewal; the resource refuses its late write", async ({
+  it("two callers believe that they hold it until the first one's renewal; the resource refuses its late write", async ({
     annotate,
   }) => {
     const { holder, waiter, lock } = duet;

@@ -41,17 +41,27 @@ const servers: Server[] = [];
 
 /** What stands before each page: an nginx with one of these lines in its `location`. */
 const PROXIES: Record<string, readonly string[]> = {
-  "nginx with `proxy_pass` alone, which speaks HTTP/1.0": [""],
-  "nginx with `proxy_pass` and `proxy_http_version 1.1` alone": ["proxy_http_version 1.1;"],
-  "the same with `proxy_set_header Host $http_host`": [
+  "nginx with `proxy_pass` alone, which speaks HTTP/1.0, and HTTP/1.1 since 1.29.7": [
+    "",
+    "proxy_http_version 1.0;",
+    "proxy_http_version 1.1;",
+    'proxy_http_version 1.1; proxy_set_header Connection "";',
+  ],
+  "nginx with HTTP/1.1 and `proxy_set_header Connection keep-alive`": [
+    "proxy_http_version 1.1; proxy_set_header Connection keep-alive;",
+  ],
+  "nginx with `proxy_set_header Host $http_host`": [
     "proxy_http_version 1.1; proxy_set_header Host $http_host;",
+    "proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_set_header Connection keep-alive;",
   ],
-  "the same with `X-Real-IP`, `Forwarded`, `Via` or an `X-Forwarded-` header": [
-    "proxy_http_version 1.1; proxy_set_header X-Real-IP 127.0.0.1;",
-    "proxy_http_version 1.1; proxy_set_header Forwarded for=127.0.0.1;",
-    "proxy_http_version 1.1; proxy_set_header Via '1.1 x';",
-    "proxy_http_version 1.1; proxy_set_header X-Forwarded-Port 443;",
-  ],
+  "nginx with `X-Real-IP`, `Forwarded`, `Via` or an `X-Forwarded-` header": [
+    "X-Real-IP 127.0.0.1",
+    "Forwarded for=127.0.0.1",
+    "Via '1.1 x'",
+    "X-Forwarded-Port 443",
+  ].map(
+    (header) => `proxy_http_version 1.1; proxy_set_header Connection keep-alive; proxy_set_header ${header};`,
+  ),
 };
 const withoutNginx = await Nginx.missing();
 if (withoutNginx !== null) process.stderr.write(`skipped: the rows with nginx: ${withoutNginx}\n`);

@@ -3,7 +3,9 @@ import type { LockClient } from "../../src/index.ts";
 import { decodeNote } from "../../src/locks/deadlocks/note.ts";
 import { circlesOf, Deadlocks } from "../../src/tools/ui/deadlocks.ts";
 import type { ShownCircle } from "../../src/tools/ui/shown.ts";
+import { circle, leftOf } from "../support/circles.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { until } from "../support/until.ts";
 
 // Circles of callers, as the page reads them from Redis. What takes 5 s takes 200 ms here.
@@ -30,37 +32,22 @@ async function look(reader: Deadlocks, locks: LockClient, names: readonly string
   return reader.among(listed);
 }
 
-it("two callers that wait for each other: not at the first sight, then with all that is known of them", async () => {
+it("two callers that wait for each other appear not at the first sight, then with all that is known of them", async () => {
   const [one, other, eye] = [await join("ann"), await join("bob"), await parties.join()];
-  const [a, b] = [freshName(), freshName()];
   const enough = new AbortController();
-  const held = until(
-    async () => (await one.locks.lock(a).isLocked()) && (await one.locks.lock(b).isLocked()),
-  );
-  const nest = ({ locks }: Party, first: string, second: string) =>
-    locks
-      .lock(first)
-      .withLock(async () => {
-        await held;
-        await locks.lock(second).withLock({ signal: enough.signal }, () => {});
-      })
-      .catch(() => {});
-  const both = [nest(one, a, b), nest(other, b, a)];
-  await until(
-    async () =>
-      (await eye.redis.zrange("holdfast:waits", "0", "-1")).filter((n) => n.includes(encodeURIComponent(a)))
-        .length === 2,
-  );
-  const reader = new Deadlocks(eye.redis);
+  const { names, outcomes } = circle([one.locks, other.locks], enough.signal);
+  const [a = "", b = ""] = names;
+  await until(async () => (await leftOf(eye, [a, b])) === 2);
+  const reader = new Deadlocks(linkOf(eye.redis));
   expect(await look(reader, eye.locks, [a, b])).toEqual([]);
-  const [circle] = await until(async () => {
+  const [shown] = await until(async () => {
     const found = await look(reader, eye.locks, [a, b]);
     return found.length > 0 && found;
   });
-  expect(circle).toMatchObject({ isSure: true, rejected: false });
+  expect(shown).toMatchObject({ isSure: true, rejected: false });
   const known = { ann: [a, b], bob: [b, a] } as const;
-  expect(circle?.cycle.map(({ holder }) => holder.label).sort()).toEqual(["ann", "bob"]);
-  for (const { kind, name, holder, waitsFor, waitedFor } of circle?.cycle ?? []) {
+  expect(shown?.cycle.map(({ holder }) => holder.label).sort()).toEqual(["ann", "bob"]);
+  for (const { kind, name, holder, waitsFor, waitedFor } of shown?.cycle ?? []) {
     const [first, second] = known[holder.label as keyof typeof known];
     expect([{ kind, name }, waitsFor]).toEqual([
       { kind: "lock", name: first },
@@ -73,11 +60,11 @@ it("two callers that wait for each other: not at the first sight, then with all 
   // Notes alone show nothing: of these locks one is not shown as held.
   expect(await look(reader, eye.locks, [a])).toEqual([]);
   enough.abort();
-  await Promise.all(both);
+  await Promise.all(outcomes);
   await until(async () => (await look(reader, eye.locks, [a, b])).length === 0);
 });
 
-it("a note of a former turn, and a note that is not written again, prove no circle", async () => {
+it("an outdated note, and a note that is not refreshed, prove no deadlock", async () => {
   const [one, other, eye] = [await join("ann"), await join("bob"), await parties.join()];
   const [a, b] = [freshName(), freshName()];
   await using first = await one.locks.lock(a).lock();
@@ -107,7 +94,7 @@ it("a note of a former turn, and a note that is not written again, prove no circ
     for (const lock of [ref, wanted])
       await eye.redis.zremrangebylex("holdfast:waits", `[${lock} `, `(${lock}!`);
   };
-  const reader = new Deadlocks(eye.redis);
+  const reader = new Deadlocks(linkOf(eye.redis));
   await write(first.token, -5);
   for (let i = 0; i < 3; i++) expect(await look(reader, eye.locks, [a, b])).toEqual([]);
   await write(first.token + 1, -4);
@@ -127,7 +114,7 @@ it("a note of a former turn, and a note that is not written again, prove no circ
   await forget();
 });
 
-it("a crowd of callers costs little, and hides no circle", () => {
+it("a crowd of callers costs little, and hides no deadlock", () => {
   const noted = (id: string, waits: string[], holds: string[]) => ({
     ...{
       id,
@@ -162,7 +149,7 @@ it("a crowd of callers costs little, and hides no circle", () => {
   expect(performance.now() - since).toBeLessThan(5_000);
 });
 
-it("a note with more than any client writes is none", () => {
+it("a note with more than any client writes is ignored", () => {
   const note = (waits: number, holds: number) =>
     decodeNote(
       `x/1 ${Array(waits).fill("handoff:a").join()} 0 1 1 0 ${Array(holds).fill("handoff:b=h=1=0").join()}`,

@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { json } from "node:stream/consumers";
+import { hostname } from "node:os";
+import { json, text } from "node:stream/consumers";
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { createLockClient } from "../../src/index.ts";
+import { createLockClient, type Listed, type LockClient } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { createLockUI, type LockUIOptions, observe } from "../../src/tools/ui/index.ts";
+import { LeaderValues } from "../../src/tools/ui/leader-values.ts";
 import { decodeTold, STREAM } from "../../src/tools/ui/observed.ts";
+import { ask } from "../support/ask-page.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { keepAlways } from "../support/kept-reads.ts";
 import { present } from "../support/present.ts";
@@ -62,7 +65,7 @@ const ASKED = ["?part=act", "?part=events", "?part=state"];
 const state = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
 
 describe("admission", () => {
-  it("fetch sees no address, so it asks for authorize", async () => {
+  it("needs authorize with fetch, which knows no address", async () => {
     const { locks } = await parties.join();
     const request = new Request("http://localhost/locks/");
     const closed = createLockUI({ locks });
@@ -82,9 +85,10 @@ describe("admission", () => {
   });
 });
 
-describe("what is answered", () => {
-  it("the page, with a strict policy, and anew only when it has changed", async () => {
-    const { get } = await serve();
+describe("the handler", () => {
+  it("serves the page, with a strict policy, and again only after a change", async () => {
+    const { get, url } = await serve();
+    const { port, host, pathname } = new URL(url);
     for (const path of PARTS) {
       const answer = await get(path);
       expect(answer.status).toBe(200);
@@ -92,19 +96,19 @@ describe("what is answered", () => {
         /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'/,
       );
       expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
-      const text = await answer.text();
-      expect(text).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
+      expect(await answer.text()).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
       const again = await get(path, { "if-none-match": answer.headers.get("etag") ?? "" });
       expect(again.status).toBe(304);
-      const head = await get(path, {}, { method: "HEAD" });
-      expect([head.status, await head.text()]).toEqual([200, ""]);
+      // That of `fetch` closes the connection, which no browser does.
+      const head = await ask({ to: { port }, host }, pathname + path, {}, "HEAD");
+      expect([head.statusCode, await text(head)]).toEqual([200, ""]);
     }
     for (const part of ["nothing.js", "constructor", "__proto__", ""])
       expect((await get(`?part=${part}`)).status).toBe(404);
     expect((await get("", {}, { method: "PUT" })).status).toBe(405);
   });
 
-  it("the page's parts at its own path, with a slash at the end or without, and where a mount cuts all of it off", async () => {
+  it("serves the page's parts at its own path, with or without a final slash, and if a mount cuts all of it off", async () => {
     const { ui } = await serve();
     const url = await listen((request, response) => {
       // As koa-mount does.
@@ -132,13 +136,13 @@ describe("what is answered", () => {
     }
   });
 
-  it("what it embeds is small", async () => {
+  it("embeds little", async () => {
     const { get } = await serve();
     const sizes = await Promise.all(PARTS.map(async (part) => (await (await get(part)).text()).length));
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(60 * 1_024);
   });
 
-  it("requests that break off, or are none, and an authorize that fails end no process", async () => {
+  it("survives requests that break off or are invalid, and an authorize that fails", async () => {
     const failure = new Error("the sessions cannot be read");
     const { url } = await serve({ authorize: () => Promise.reject(failure) });
     const { port } = new URL(url);
@@ -159,7 +163,24 @@ describe("what is answered", () => {
     await once(gone.resume(), "close");
   });
 
-  it("a stream of looks, which ends with the page", async () => {
+  it.each([
+    ["sent before", (() => new Response("Log in first.", { status: 401 }))(), [401, 500, 500]],
+    ["that is an error", Response.error(), [500, 500, 500]],
+  ])("survives an authorize that returns a Response %s, and says why", async (_, answer, statuses) => {
+    const { get } = await serve({ authorize: () => answer });
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", warned);
+    const found: number[] = [];
+    // Vitest fails for a rejection that nobody handles.
+    for (const part of ["", "?part=events", "?part=state"]) found.push((await get(part)).status);
+    await until(() => warnings.length === statuses.filter((status) => status === 500).length);
+    process.off("warning", warned);
+    expect(found).toEqual(statuses);
+    for (const { message } of warnings) expect(message).toMatch(/^authorize\(\) returned a Response that /);
+  });
+
+  it("streams states, until the page closes", async () => {
     const { get, ui } = await serve();
     const name = freshName();
     const { locks } = await parties.join();
@@ -187,7 +208,7 @@ describe("what is answered", () => {
     await lease.unlock();
   });
 
-  it("the foremost locks, and those that fit a search", async () => {
+  it("serves the foremost locks, and those that fit a search", async () => {
     const { get } = await serve();
     const { locks } = await parties.join();
     const mark = freshName();
@@ -207,7 +228,7 @@ describe("what is answered", () => {
 describe("actions", () => {
   const wanted = { action: "break", kind: "lock", name: "x", holder: "y", mode: null };
 
-  it("are refused where they are not allowed, and from anywhere but the page", async () => {
+  it("are refused if not allowed, and from anywhere but the page", async () => {
     const shown = await serve();
     expect((await shown.post(wanted)).status).toBe(403);
     const { post, get, url } = await serve({ actions: ["break"] });
@@ -237,7 +258,7 @@ describe("actions", () => {
     expect(await state(await post({ ...wanted, kind: "redisson" }))).toMatchObject({ done: false });
   });
 
-  it("are understood however a parser hands their body on, which it has read or not", async () => {
+  it("are understood however a body parser, which may or may not have read the body, hands it on", async () => {
     const { ui } = await serve({ actions: ["break"] });
     const name = freshName();
     const sent = JSON.stringify({ ...wanted, name });
@@ -254,7 +275,7 @@ describe("actions", () => {
     }
   });
 
-  it("a hold is broken by its holder's id, in the viewer's name, behind a parser of bodies too", async () => {
+  it("force-release a hold by its holder's id, in the viewer's name, after body parsers too", async () => {
     const { locks } = await parties.join();
     const { redis } = await parties.join();
     const own = createLockClient(redis);
@@ -299,7 +320,7 @@ describe("actions", () => {
   });
 });
 
-it("what readers keep unused is released when it is recalled, and a writer is not asked", async () => {
+it("a recall of unused reads releases them, without asking a writer", async () => {
   keepAlways();
   const { post } = await serve({ actions: ["recall"] });
   const { locks } = await parties.join({ client: { linger: 1_500 } });
@@ -322,7 +343,7 @@ it("what readers keep unused is released when it is recalled, and a writer is no
   });
 });
 
-it("bad options are refused when it is made", async () => {
+it("bad options are refused when the page is created", async () => {
   const { locks } = await parties.join();
   const bad: [unknown, RegExp][] = [
     [undefined, /takes \{ locks \}/],
@@ -365,4 +386,58 @@ it("an observed client writes one entry for many calls, and nothing for calls th
   expect(await redis.pttl(STREAM)).toBeGreaterThan(3_000_000);
   stop();
   expect(decodeTold("{}")).toBeNull();
+});
+
+it("an election is shown with what its leader publishes, and never with the value of an earlier leader", async () => {
+  const { get } = await serve();
+  const { locks } = await parties.join();
+  const name = freshName("election");
+  const one = async (): Promise<unknown> =>
+    (await state(await get(`?part=state&view=lock&kind=election&name=${name}`))).value;
+  const term = await locks.election(name).campaign({ value: "10.0.0.7:8080" });
+  expect(await one()).toBe("10.0.0.7:8080");
+  await term.proclaim("10.0.0.7:9090");
+  await until(async () => (await one()) === "10.0.0.7:9090");
+  const { locks: others } = await parties.join();
+  const next = others.election(name).campaign();
+  await term.resign();
+  await using _ = await next;
+  await until(async () => (await one()) === null);
+  // No name of an election is so long: the page answers all the same.
+  const long = "x".repeat(2_000);
+  expect((await get(`?part=state&view=lock&kind=election&name=${long}`)).status).toBe(200);
+});
+
+it("leaders' values: one that was read of another term is not shown", async () => {
+  const values = new LeaderValues({
+    election: () => ({ leader: async () => ({ token: 1, value: "old" }) }),
+  } as unknown as LockClient);
+  await values.refresh("scheduler");
+  const of = (token: number) => values.of({ name: "scheduler", holder: { token } } as Listed);
+  expect([of(1), of(2)]).toEqual(["old", null]);
+});
+
+it("the history of a lock names who force-released it, and each client by its label and place", async () => {
+  const { get } = await serve();
+  const { redis, locks } = await parties.join({ client: { label: "nightly invoices" } });
+  const { locks: other } = await parties.join();
+  const stop = observe(locks, redis);
+  onTestFinished(stop);
+  const name = freshName();
+  const lease = await locks.lock(name).lock();
+  // The holder learns who ended its hold only once it listens for callers that wait.
+  const next = other.lock(name).lock();
+  await until(() => lease.wanted.aborted);
+  await other.lock(name).forceUnlock({ label: "alice, ticket 4711" });
+  await until(() => lease.signal.aborted);
+  await (await next).unlock();
+  const [lost] = await until(async () => {
+    const { history } = await state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
+    return Array.isArray(history) && history.length > 0 && history;
+  });
+  expect(lost).toMatchObject({
+    ...{ what: "lost", why: "revoked by alice, ticket 4711", client: locks.id },
+    ...{ label: "nightly invoices", host: hostname(), pid: process.pid },
+  });
+  await lease.unlock().catch(() => {});
 });

@@ -38,8 +38,10 @@ export class Nginx {
    */
   static async start(locations: readonly string[]): Promise<{ nginx: Nginx; ports: number[] }> {
     const dir = mkdtempSync(join(tmpdir(), "holdfast-nginx-"));
-    const ports: number[] = [];
-    for (const _ of locations) ports.push(await freePort());
+    // A set: a port is free again at once, and may be found twice.
+    const found = new Set<number>();
+    while (found.size < locations.length) found.add(await freePort());
+    const ports = [...found];
     const servers = locations.map(
       (location, i) => `server { listen 127.0.0.1:${ports[i]}; location / { ${location} } }`,
     );

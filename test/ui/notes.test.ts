@@ -10,13 +10,11 @@ function reader() {
   let asked = 0;
   let answer: (reply: unknown) => void = () => {};
   let reply: unknown = null;
-  const callBuffer = (): Promise<unknown> => {
+  const commandOn = (): Promise<unknown> => {
     asked++;
     return reply === null ? new Promise((resolve) => (answer = resolve)) : Promise.resolve(reply);
   };
-  const deadlocks = new Deadlocks({ options: {}, callBuffer } as unknown as ConstructorParameters<
-    typeof Deadlocks
-  >[0]);
+  const deadlocks = new Deadlocks({ commandOn } as unknown as ConstructorParameters<typeof Deadlocks>[0]);
   return {
     deadlocks,
     asked: () => asked,
@@ -33,12 +31,12 @@ const member = (id: string, holds: string, waits: string): string =>
   `handoff:${waits} ${end} ${id} handoff:${waits} 0 ${NOW - 9e6} ${NOW - 1e6} 0 handoff:${holds}=${id}%3Ax=1=0`;
 const CIRCLE = [member("c/1", "a", "b"), member("d/1", "b", "a")];
 
-it("notes that come late count for no look at the locks, and are not asked for twice", async () => {
+it("late notes count for no sample of the locks, and are not requested twice", async () => {
   const { deadlocks, asked, late, now } = reader();
   const since = performance.now();
   await deadlocks.refresh();
   expect(performance.now() - since).toBeLessThan(10_000);
-  expect(deadlocks.trouble).toMatch(/has not been read: Redis did not answer in time/);
+  expect(deadlocks.trouble).toMatch(/were not read: Redis did not answer in time/);
   // The locks are being listed now, and some of them were seen before.
   late([NOW, CIRCLE]);
   await new Promise((soon) => setImmediate(soon));
@@ -49,7 +47,7 @@ it("notes that come late count for no look at the locks, and are not asked for t
   expect([deadlocks.trouble, asked()]).toEqual([null, 2]);
 });
 
-it("whatever a note says, it is read or left out, and the others are read", async () => {
+it("any note is either read or left out, and the others are read", async () => {
   const { deadlocks, now } = reader();
   const words = fc.oneof(
     fc.string(),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Heat } from "../../src/tools/ui/heat.ts";
 import { decodeTold, STREAM, type Told } from "../../src/tools/ui/observed.ts";
+import { WaitTimes } from "../../src/tools/ui/wait-times.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
@@ -70,8 +70,8 @@ async function serve() {
     (await (await fetch(`${served.url}?part=state&${query}`)).json()) as Record<string, unknown>;
 }
 
-describe("an entry that fits is read as it is", () => {
-  it("and so is what observe() writes at its bounds", () => {
+describe("a valid entry is read as it is", () => {
+  it("also if observe() writes it at its bounds", () => {
     expect(decodeTold(JSON.stringify(good))).toEqual(good);
     const name = "\u0000".repeat(512);
     const names = Array.from({ length: 100 }, (_, i) => [
@@ -86,7 +86,7 @@ describe("an entry that fits is read as it is", () => {
     expect(decodeTold(JSON.stringify(largest))).toEqual(largest);
   });
 
-  it("a lock may be called as every object's own things are", () => {
+  it("a lock may have the name of a property that every object has", () => {
     const text = JSON.stringify(good).replaceAll("order:42", "__proto__");
     const told = decodeTold(text);
     expect(Object.keys(told?.waits ?? {})).toEqual(["__proto__"]);
@@ -97,8 +97,8 @@ it.each(HOSTILE)("%s is dropped whole", (_, told) => {
   expect(decodeTold(JSON.stringify(told))).toBeNull();
 });
 
-it("whatever an entry says, it is dropped, or nothing that reads it can fail", async () => {
-  const { heats, read } = heatOf();
+it("any entry is dropped, or harms no reader", async () => {
+  const { busiest, read } = reader();
   const scalar = fc.oneof(fc.jsonValue(), fc.integer(), fc.double(), fc.string({ unit: "binary" }));
   /** A good entry, of which something is replaced by whatever there is. */
   const spoilt = fc.tuple(fc.integer({ min: 0, max: 30 }), scalar).map(([at, value]) => {
@@ -115,9 +115,9 @@ it("whatever an entry says, it is dropped, or nothing that reads it can fail", a
   await fc.assert(
     fc.asyncProperty(text, async (one) => {
       await read(one);
-      for (const heat of heats()) {
-        expect(heat.waits.every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);
-        expect(heat.p95.every((ms) => ms === null || Number.isFinite(ms))).toBe(true);
+      for (const { waits, p95 } of busiest()) {
+        expect(waits.every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);
+        expect(p95.every((ms) => ms === null || Number.isFinite(ms))).toBe(true);
       }
     }),
     { seed, numRuns: 1_000 },
@@ -125,26 +125,25 @@ it("whatever an entry says, it is dropped, or nothing that reads it can fail", a
 });
 
 /** What reads entries, with a Redis that has the one that it is given. */
-function heatOf() {
+function reader() {
   let entry: unknown[] | null = null;
   let number = 0;
-  const redis = {
-    options: {},
-    callBuffer: async (command: string) => {
-      if (command === "TIME") return ["1000000000", "0"];
+  const link = {
+    command: async () => ["1000000000", "0"],
+    commandOn: async () => {
       const found = entry === null ? [] : [[`1000000000000-${++number}`, entry]];
       entry = null;
       return found;
     },
   };
-  const heat = new Heat(redis as unknown as ConstructorParameters<typeof Heat>[0]);
+  const waitTimes = new WaitTimes(link as unknown as ConstructorParameters<typeof WaitTimes>[0]);
   const read = async (text: string): Promise<void> => {
     entry = ["told", text];
-    const before = heat.dropped;
-    await heat.refresh();
-    expect(heat.trouble).toBeNull();
-    expect(heat.dropped - before).toBe(decodeTold(text) === null ? 1 : 0);
-    heat.history("order:42").forEach(({ why, client, what, ago, waitedFor, heldFor }) => {
+    const before = waitTimes.dropped;
+    await waitTimes.refresh();
+    expect(waitTimes.trouble).toBeNull();
+    expect(waitTimes.dropped - before).toBe(decodeTold(text) === null ? 1 : 0);
+    waitTimes.history("order:42").forEach(({ why, client, what, ago, waitedFor, heldFor }) => {
       expect([typeof client, typeof what, typeof ago, typeof (waitedFor ?? heldFor)]).toEqual([
         "string",
         "string",
@@ -154,11 +153,11 @@ function heatOf() {
       expect(why === null || typeof why === "string").toBe(true);
     });
   };
-  return { heats: () => heat.heats(), read };
+  return { busiest: () => waitTimes.busiest(), read };
 }
 
 describe("over a Redis", () => {
-  it("hostile entries take no view with them: they are counted, and what else was told is shown", async () => {
+  it("hostile entries break no view: they are counted, and other reports are shown", async () => {
     await own.admin.flushall();
     const state = await serve();
     const { locks } = await own.parties.join({ url: own.url });
@@ -169,20 +168,22 @@ describe("over a Redis", () => {
     await own.admin.xadd(STREAM, "*", "other", "x", "told", "y");
     await add(JSON.stringify(good));
     const bad = HOSTILE.length + 5;
-    for (const view of ["now", "blocked", "heat", `lock&kind=lock&name=${name}`])
+    for (const view of ["now", "blocked", "wait-times", `lock&kind=lock&name=${name}`])
       expect(await state(`view=${view}`)).toMatchObject({
         trouble: null,
         untold: expect.stringContaining(`${bad} `),
       });
     expect(await state("view=now")).toMatchObject({ locks: [{ name }] });
-    const heat = await state("view=heat");
-    expect(heat).toMatchObject({ processes: 1, heats: [{ name: "order:42", losses: 1 }] });
+    expect(await state("view=wait-times")).toMatchObject({
+      processes: 1,
+      waitTimes: [{ name: "order:42", losses: 1 }],
+    });
     expect(await state("view=lock&kind=lock&name=order:42")).toMatchObject({
       history: [{ what: "lost", why: "expired" }, { what: "giveup" }, { what: "acquire" }],
     });
   });
 
-  it("an entry from the future hides none of those after it, nor any once it has gone", async () => {
+  it("an entry from the future hides none of the later ones, nor any once it has gone", async () => {
     await own.admin.flushall();
     const state = await serve();
     const [seconds] = await own.admin.time();
@@ -191,8 +192,10 @@ describe("over a Redis", () => {
     await add(named("future"), `${later}-0`);
     await add(named("after"));
     const names = async () => {
-      const { heats } = (await state("view=heat")) as { heats: { name: string; waits: number[] }[] };
-      return heats.map(({ name, waits }) => `${name} ${waits.reduce((sum, one) => sum + one, 0)}`).sort();
+      const { waitTimes } = (await state("view=wait-times")) as {
+        waitTimes: { name: string; waits: number[] }[];
+      };
+      return waitTimes.map(({ name, waits }) => `${name} ${waits.reduce((sum, one) => sum + one, 0)}`).sort();
     };
     expect(await names()).toEqual(["after 4", "future 4"]);
     await own.admin.del(STREAM);
@@ -200,7 +203,7 @@ describe("over a Redis", () => {
     await expect.poll(names, { timeout: 30_000 }).toEqual(["anew 4"]);
   });
 
-  it("something else in place of the stream leaves the locks to be seen, and is told", async () => {
+  it("another value in place of the stream leaves the locks visible, and is reported", async () => {
     await own.admin.flushall();
     const state = await serve();
     const { locks } = await own.parties.join({ url: own.url });

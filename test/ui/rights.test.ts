@@ -42,7 +42,7 @@ async function waitObserved(rules: readonly string[]): Promise<string> {
 }
 
 describe("the documented rights", () => {
-  it("are enough for the page, and for a process that tells it what it waits for", async () => {
+  it("are enough for the page, and for a process that reports its waits", async () => {
     await own.admin.flushall();
     const state = await page(rights.page);
     const name = await waitObserved(rights.observed);
@@ -50,7 +50,7 @@ describe("the documented rights", () => {
     await using _ = await locks.lock(name).lock();
     await until(() => own.admin.exists("holdfast:observed"));
     await until(async () => (await own.admin.pttl("holdfast:observed")) > 0);
-    await until(async () => JSON.stringify(await state("heat")).includes(name));
+    await until(async () => JSON.stringify(await state("wait-times")).includes(name));
     expect(await state("now")).toMatchObject({ trouble: null, locks: [{ name }] });
     expect(await denied()).toBe("[]");
   });
@@ -64,12 +64,22 @@ describe("the documented rights", () => {
     ["trouble", "scan"],
     ["untold", "xrange"],
     ["untold", "time"],
-  ])("the page says in %s that it lacks %s", async (where, right) => {
+  ])("the page shows in %s that it lacks %s", async (where, right) => {
     const state = await page(without("page", right));
     expect(await state("now")).toMatchObject({ [where]: expect.stringMatching(new RegExp(right, "i")) });
   });
 
-  it("the locks are shown without the right to the notes of callers that wait, and with no word of deadlocks", async () => {
+  it("the page goes on without the right to INFO, and does not know how full Redis is", async () => {
+    await own.admin.config("SET", "maxmemory", "100gb");
+    onTestFinished(async () => void (await own.admin.config("SET", "maxmemory", "0")));
+    const calm = { trouble: null, unread: null, restart: null };
+    const [all, less] = [await page(rights.page), await page(without("page", "info"))];
+    expect(await all("now")).toMatchObject({ ...calm, memory: 0 });
+    expect(await less("now")).toMatchObject({ ...calm, memory: null });
+    expect(await denied()).toContain('"info"');
+  });
+
+  it("the locks are shown without the right to the deadlock notes, and without deadlocks", async () => {
     await own.admin.flushall();
     const { locks } = await own.parties.join({ url: own.url });
     const name = freshName();

@@ -7,7 +7,7 @@ import { until } from "../support/until.ts";
 const parties = new Parties();
 afterAll(parties.close);
 
-it("what is allowed gets the lock", async () => {
+it("allowed input gets the lock", async () => {
   const { locks } = await parties.join({
     client: {
       leaseTime: undefined,

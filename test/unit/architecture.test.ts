@@ -106,7 +106,7 @@ function planted(file: string, line: string): string {
   return folder;
 }
 
-it("every module of src lies in a room", () => {
+it("every module of src is in a room", () => {
   expect([...readImports(root, "src").keys()].filter((file) => partOf(file) === "")).toEqual([]);
 });
 
@@ -142,19 +142,19 @@ const bound = (from: string): string[] =>
       : [],
   );
 
-it("only one file, and transactions, know which Redis client library there is", () => {
+it("only one file, and transactions, know which Redis client library is in use", () => {
   const known = ["connection-pool", "optimistic", "session"].map((file) => `src/optimistic/${file}.ts`);
   expect(bound(root).sort()).toEqual([...known, "src/redis/drivers.ts"]);
   const line = 'import { isCluster } from "../redis/ioredis/connection.ts";\n';
   expect(bound(planted("src/list/glob.ts", line))).toContain("src/list/glob.ts");
 });
 
-it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a circle", (folder) => {
+it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a cycle", (folder) => {
   const known = folder === "src" ? IN_CIRCLES : [];
   expect(circles(readImports(root, folder)).flat().sort()).toEqual(known);
 });
 
-it("a circle of three files is found", () => {
+it("the test finds a cycle of three files", () => {
   const folder = planted("src/util/clock.ts", 'export type { Timers } from "./planted.ts";\n');
   appendFileSync(join(folder, "src/util/planted.ts"), 'export type { Timers } from "./print.ts";\n');
   appendFileSync(join(folder, "src/util/print.ts"), 'export type { now } from "./clock.ts";\n');
@@ -255,7 +255,7 @@ const pathsOf = (pattern: string): string[] => {
   return [pattern.replace(/[^/]*\*.*$/, "")];
 };
 
-it("the suites of vitest.config.ts name folders and files that are there", () => {
+it("the suites of vitest.config.ts name existing folders and files", () => {
   expect(pathsOf("test/{a,b}/**/*.test.ts")).toEqual(["test/a/", "test/b/"]);
   const text = readFileSync(join(root, "vitest.config.ts"), "utf8");
   const patterns = [...text.matchAll(/"(test\/[^"]+)"/g)].map(([, pattern = ""]) => pattern);
@@ -263,7 +263,7 @@ it("the suites of vitest.config.ts name folders and files that are there", () =>
   expect(patterns.flatMap(pathsOf).filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-it("the common ways of a lock are short", async ({ annotate }) => {
+it("the common paths of a lock are short", async ({ annotate }) => {
   // One after the other: each has a process that computes all the time.
   const free = await passageOf("free");
   const contended = await passageOf("contended");

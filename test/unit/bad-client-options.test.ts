@@ -23,13 +23,19 @@ describe("createLockClient", () => {
     "Cannot create a lock client: redis must be an ioredis connection, new Redis(…), or a node-redis client, createClient(…), of the packages ioredis and redis; for tests without a Redis there is createTestLocks() of holdfast/testing";
   const create = createLockClient as (...args: unknown[]) => LockClient;
 
-  it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(
-    "%s is no connection",
-    (given) => refused(() => create(given), TypeError, notRedis),
+  it.each([undefined, null, 6379, {}, Redis, { evalsha() {} }])("%s is no connection", (given) =>
+    refused(() => create(given), TypeError, notRedis),
+  );
+
+  it.each([
+    ["redis://127.0.0.1", /of the packages ioredis and redis, received a string; for tests/],
+    [Promise.resolve(), /: redis must be a connection, received a Promise: await it first$/],
+  ])("%s is no connection, and the message says what it is", (given, message) =>
+    expect(() => create(given)).toThrow(message),
   );
 
   it.each(["status", "options", "callBuffer", "sendCommand", "listenerCount", "disconnect"])(
-    "what has everything of a connection but %s is none, as a mock of ioredis",
+    "an object with all methods of a connection but %s is none, as a mock of ioredis",
     (missing) => refused(() => create(Object.create(redis, { [missing]: {} })), TypeError, notRedis),
   );
 
@@ -46,14 +52,17 @@ describe("createLockClient", () => {
   it.each([
     ["", "a{b", "use a name without braces"],
     ["a{b:", "order", "the keyPrefix 'a{b:' must have no braces, or a whole tag"],
-  ])("in Cluster, behind '%s', Redisson's lock '%s' is refused: %s", async (keyPrefix, name, cure) => {
-    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
-    await refused(
-      () => redissonLock(createLockClient(cluster), name),
-      RangeError,
-      `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
-    );
-  });
+  ])(
+    "in Cluster, with the prefix '%s', Redisson's lock '%s' is refused: %s",
+    async (keyPrefix, name, cure) => {
+      const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
+      await refused(
+        () => redissonLock(createLockClient(cluster), name),
+        RangeError,
+        `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
+      );
+    },
+  );
 
   const leaseTime = "leaseTime must be a whole number of milliseconds from 10 to 2^31-1";
   const grantWindow = "grantWindow must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
@@ -102,7 +111,12 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, reentrant, deadlocks, label",
+      "unknown option 'lease': it belongs to the call: lock(), tryLock() or withLock(); a client has `leaseTime`",
+    ],
+    [
+      { leases: 5 },
+      TypeError,
+      "unknown option 'leases'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, reentrant, deadlocks, label",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),
@@ -123,7 +137,7 @@ describe("linger", () => {
     return refused(() => client.lock("x", { linger }), kind, `${create} ${wanted}, received ${shown}`);
   });
 
-  it("is refused with its reason where nothing is kept, and 0 is not", async () => {
+  it("is refused with its reason by kinds that cache nothing, and 0 is not", async () => {
     const replicated = createLockClient(redis, { replicas: 1 });
     const refusals: [LockClient, "lock" | "redissonLock" | "spinLock", string][] = [
       [replicated, "lock", "a client with replicas caches no lock, because they would not know it"],
@@ -143,7 +157,7 @@ describe("linger", () => {
     );
   });
 
-  it("is 0 where nothing was said, and nothing is counted", () => {
+  it("is 0 by default, and nothing is counted", () => {
     expect(locks.stats()).toEqual({
       waiting: 0,
       kept: 0,

@@ -47,7 +47,7 @@ async function bundled(code: string): Promise<{ modules: string[]; scripts: stri
 const foldersOf = (scripts: readonly string[]) =>
   [...new Set(scripts.map((name) => name.split("/")[0]))].sort();
 
-it("createLockClient brings no other entry point along, and none of their scripts", async () => {
+it("createLockClient brings in no other entry point, and none of their scripts", async () => {
   const { modules, scripts } = await bundled('export { createLockClient } from "./index.ts";');
   expect(modules.filter((path) => BESIDE.test(path))).toEqual([]);
   expect(foldersOf(scripts)).toEqual(["connection", "handoff"]);
@@ -59,7 +59,7 @@ it.each([
   ["fencing", ["fencing"]],
   ["optimistic", []],
   ["quorum", ["connection", "quorum"]],
-])("holdfast/%s alone brings its own scripts and no others", async (entry, folders) => {
+])("holdfast/%s alone brings in its own scripts and no others", async (entry, folders) => {
   const { modules, scripts } = await bundled(`export * from "./${moduleOf(entry)}";`);
   const isOwn = (path: string): boolean => new RegExp(`^src/(kinds/)?${entry}\\b`).test(path);
   expect(modules.filter((path) => BESIDE.test(path) && !isOwn(path))).toEqual([]);
@@ -68,7 +68,7 @@ it.each([
   expect(modules).not.toContain("src/redis/lua.generated.ts");
 });
 
-it("every entry point of the package is a module that is looked for, or the lock itself", () => {
+it("every entry point of the package is a checked module, or the lock itself", () => {
   const { exports } = JSON.parse(readFileSync(`${root}/package.json`, "utf8")) as { exports: object };
   const names = Object.keys(exports).flatMap((path) => (/^\.\/\w+$/.test(path) ? [path.slice(2)] : []));
   expect(names.length).toBeGreaterThan(8);

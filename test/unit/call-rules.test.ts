@@ -6,14 +6,14 @@ import { CallRules } from "../../src/locks/arguments.ts";
 const newRules = () => new CallRules(30_000, undefined, {});
 const tryLock = (rules: CallRules, ...args: unknown[]) => rules.tryLock(["x"], args);
 
-it("calls with the same wait and lease ask for the same, and make it once", () => {
+it("calls with the same wait and lease share one set of rules", () => {
   const rules = newRules();
   const first = tryLock(rules, 10, 60);
   expect(first).toMatchObject({ wait: 10, explicit: 60, terms: { lease: 60, watchdog: false } });
   expect(tryLock(rules, 10, 60)).toBe(first);
 });
 
-it("a call that differs asks for something else", () => {
+it("a call that differs gets its own set of rules", () => {
   const rules = newRules();
   tryLock(rules, 10, 60);
   expect(tryLock(rules, 10)).toMatchObject({ wait: 10, explicit: null, terms: { lease: 30_000 } });

@@ -21,7 +21,7 @@ const wrap = (...lines: string[]): string[] => wrapSource("a.ts", lines.join("\n
 const wrapLua = (...lines: string[]): string[] => wrapSource("a.lua", lines.join("\n")).split("\n");
 const unchanged = (...lines: string[]): void => expect(wrap(...lines)).toEqual(lines);
 
-it("comments are wrapped at 100 columns, where one of their lines has more than 110", () => {
+it("comments are wrapped at 100 columns if one of their lines has more than 110", () => {
   expect(FIRST.length + 3).toBeGreaterThan(100);
   const short =
     "Every caller that waits here is told when the lock is free, in the order in which the callers";
@@ -41,7 +41,7 @@ it("comments are wrapped at 100 columns, where one of their lines has more than 
   unchanged(`// ${FIRST}`);
 });
 
-it("the lines of a paragraph are joined, and those of two are not", () => {
+it("the lines of one paragraph are joined, and those of two are not", () => {
   expect(wrap(`// ${LONG.slice(0, -1)}, and`, "// never two at a time.")).toHaveLength(2);
   const text = [`// ${LONG}`, "//", "// A paragraph.", "// One more."];
   expect(wrap(...text).slice(2)).toEqual(text.slice(1));
@@ -51,7 +51,7 @@ it("the lines of a paragraph are joined, and those of two are not", () => {
   expect(wrap(`// ${LONG}`, `// RACE: ${LONG}`)[2]).toMatch(/^\/\/ RACE: Every/);
 });
 
-it("list items and tags are wrapped each for itself, and what goes on is indented", () => {
+it("list items and tags are wrapped separately, and their continuation lines are indented", () => {
   expect(
     wrap("/**", ` * - ${LONG}`, " * - two", ` * 3. ${LONG}`, " */").map((line) => line.slice(0, 9)),
   ).toEqual(["/**", " * - Ever", " *   came", " * - two", " * 3. Eve", " *    cam", " */"]);
@@ -101,20 +101,20 @@ it("the header of a script keeps its columns", () => {
   ]);
 });
 
-it("a comment behind code that makes a line too long comes to stand above it", () => {
+it("a comment after code that makes a line too long moves above it", () => {
   const code = 'await until(() => locks.lock("orders").isLocked());';
   expect(wrap(`  ${code} // ${LONG.slice(0, 70)}`)).toEqual([`  // ${LONG.slice(0, 70)}`, `  ${code}`]);
   unchanged(`  ${code} // short`);
   unchanged(`} else { // ${LONG}`);
 });
 
-it("no line begins with what would look like an item, and no number is broken", () => {
+it("no line begins with what would be an item, and no number is broken", () => {
   const words = `${"word ".repeat(18)}1234 of`; // with its mark 100 columns
   expect(wrap(`// ${words} - two of them, or more, at the same time`)[1]).toMatch(/^\/\/ of - two/);
   expect(wrap(`// ${words.slice(0, -2)}1 000 or more of them at the same time`)[1]).toMatch(/^\/\/ 1 000 or/);
 });
 
-it("says which lines are too long, and not of those that cannot be broken", () => {
+it("the check reports lines that are too long, except those that cannot be broken", () => {
   const lines = [
     `// ${LONG}`,
     `const a = "${LONG}";`,

@@ -8,6 +8,7 @@ import { checkLinks } from "../../tools/check/docs/links.ts";
 import { checkMeasured } from "../../tools/check/docs/measured.ts";
 import { checkNames } from "../../tools/check/docs/names.ts";
 import { checkOptions } from "../../tools/check/docs/option-checks.ts";
+import { checkRaces } from "../../tools/check/docs/races.ts";
 import { checkRecipes } from "../../tools/check/docs/recipes.ts";
 import { checkTables } from "../../tools/check/docs/tables.ts";
 
@@ -22,7 +23,8 @@ afterEach(() => {
 function changed(page: string, change: (text: string) => string): string {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-docs-"));
   folders.push(folder);
-  symlinkSync(join(root, "src"), join(folder, "src"));
+  for (const path of ["src", "lua", "tools", "proof", "page", "package.json", ".ci"])
+    symlinkSync(join(root, path), join(folder, path));
   cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true });
   cpSync(join(root, "README.md"), join(folder, "README.md"));
   const text = readFileSync(join(folder, page), "utf8");
@@ -32,7 +34,7 @@ function changed(page: string, change: (text: string) => string): string {
 }
 
 describe("the check of the docs", () => {
-  it("finds nothing in the pages as they are", () => {
+  it("finds nothing in the present pages", () => {
     expect([...checkOptions(root), ...checkReadme(root), ...checkNames(root)]).toEqual([]);
   });
 
@@ -41,7 +43,7 @@ describe("the check of the docs", () => {
     ["docs/optimistic.md", /^\| `retries` .*\n/m, "docs/optimistic.md: no row for the option retries"],
     ["docs/fencing.md", /^\| `remember` .*\n/m, "docs/fencing.md: no row for the option remember"],
     ["docs/events.md", /^\| `renew` .*\n/m, "docs/events.md: no row for the event renew"],
-  ])("misses a row of %s", (page, row, problem) => {
+  ])("finds a missing row of %s", (page, row, problem) => {
     expect(checkOptions(changed(page, (text) => text.replace(row, "")))).toEqual([problem]);
   });
 
@@ -68,7 +70,7 @@ describe("the check of the docs", () => {
     expect(checkOptions(changed(page, (text) => text.replace(from, to)))).toEqual([`${page}: ${problem}`]);
   });
 
-  it("finds an option and an event that are not there", () => {
+  it("finds an unknown option and an unknown event", () => {
     const page = "| option | default | meaning |\n|---|---|---|\n| `speed` | 9 | faster |\n\n";
     expect(checkOptions(changed("docs/java.md", (text) => `${page}${text}`))).toEqual([
       "docs/java.md: a row for the option speed, which is not there",
@@ -81,6 +83,75 @@ describe("the check of the docs", () => {
     ]);
   });
 
+  it("finds nothing wrong with the races of the protocol", () => {
+    expect(checkRaces(root)).toEqual([]);
+  });
+
+  it.each([
+    [
+      "a file that is not there",
+      "`src/engine/line.ts`: `tellBusy`",
+      "`src/engine/queue.ts`: `tellBusy`",
+      "a race is prevented in src/engine/queue.ts, which is not there",
+    ],
+    [
+      "a method that is not there",
+      "`src/engine/line.ts`: `tellBusy`",
+      "`src/engine/line.ts`: `tell`, `sweep`",
+      "a race is prevented by tell of src/engine/line.ts, which is not there",
+    ],
+    [
+      "a script's function that is not there",
+      "`lua/handoff/shared.lua`: `grantNext`",
+      "`lua/handoff/shared.lua`: `grant`",
+      "a race is prevented by grant of lua/handoff/shared.lua, which is not there",
+    ],
+    [
+      "a file without a method",
+      "`src/engine/line.ts`: `tellBusy`",
+      "`src/engine/line.ts`",
+      "a race names no method of src/engine/line.ts",
+    ],
+    [
+      "no file at all",
+      "`src/engine/line.ts`: `tellBusy`",
+      "`line.ts`",
+      "a race names no file and method that prevent it",
+    ],
+  ])("finds a race of the protocol with %s", (_, from, to, problem) => {
+    const found = checkRaces(changed("docs/protocol.md", (text) => text.replace(from, to)));
+    expect(found.map((text) => text.replace(/^[^ ]+ /, ""))).toEqual([problem]);
+  });
+
+  it("finds a race in a table that names no method, and counts no head of a table as a race", () => {
+    const page = "docs/protocol-quorum.md";
+    const found = checkRaces(changed(page, (text) => text.replace("`src/quorum/token-clock.ts`: `saw`", "")));
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(/^docs\/protocol-quorum\.md:\d+: a race names no file and method/);
+  });
+
+  it("finds a test of a fault that is not there, of whatever folder", () => {
+    const folder = changed("docs/protocol-faults.md", (text) =>
+      text.replace("`lock/restarted-server.faults` |", "`faults/server` |"),
+    );
+    symlinkSync(join(root, "test"), join(folder, "test"));
+    expect(checkNames(folder)).toEqual(["docs/protocol-faults.md: there is no test faults/server"]);
+  });
+
+  it("finds a source file that is not there, by its path, and on a maintainer's page by its name", () => {
+    const text = "See src/engine/queue.ts and `queue.ts`, src/engine/line.ts and `line.ts`.\n";
+    const missing = (page: string): string[] => {
+      const folder = changed(page, (before) => `${text}${before}`);
+      symlinkSync(join(root, "test"), join(folder, "test"));
+      return checkNames(folder).filter((problem) => / file /.test(problem));
+    };
+    expect(missing("docs/java.md")).toEqual(["docs/java.md: there is no file src/engine/queue.ts"]);
+    expect(missing("docs/protocol.md")).toEqual([
+      "docs/protocol.md: there is no file src/engine/queue.ts",
+      "docs/protocol.md: there is no file queue.ts",
+    ]);
+  });
+
   it("finds a dead link of Markdown and of HTML", () => {
     const folder = changed("docs/java.md", (text) => `[a](none.md) <img src="none.svg" alt="">\n${text}`);
     expect(checkLinks(folder).filter((problem) => problem.startsWith("docs/java.md:1:"))).toEqual([
@@ -89,12 +160,12 @@ describe("the check of the docs", () => {
     ]);
   });
 
-  it("finds a command and a test that are not there", () => {
+  it("finds an unknown command and an unknown test", () => {
     const folder = changed(
       "docs/java.md",
       (text) => `npm run test:none, \`lock/none.faults\`, \`test/lock/none.test.ts\`\n${text}`,
     );
-    for (const path of ["test", "package.json", ".ci"]) symlinkSync(join(root, path), join(folder, path));
+    symlinkSync(join(root, "test"), join(folder, "test"));
     expect(checkNames(folder)).toEqual([
       "docs/java.md: npm run test:none is not there",
       "docs/java.md: there is no test lock/none.faults",
@@ -102,13 +173,16 @@ describe("the check of the docs", () => {
     ]);
   });
 
-  it("finds a table that an empty line breaks, and a row with a cell too many", () => {
+  it("finds a table that an empty line breaks, a row with other cells, and text without a gap", () => {
     expect(checkTables(root)).toEqual([]);
     const table =
-      "| a | b |\n|---|---|\n| 1 | 2 |\n\n| 3 | `x|y` |\n| 4 | 5 |\n\n| a |\n|---|\n| `x|y` |\n\n";
+      "| a | b |\n|---|---|\n| 1 | 2 |\n\n| 3 | `x|y` |\n| 4 | 5 |\n\n| a |\n|---|\n| `x|y` |\nText.\n\n" +
+      "| a | b |\n|---|---|\n| 1 |\n| 2 \\| 3 | 4 |\n## Head\n";
     expect(checkTables(changed("docs/java.md", (text) => table + text))).toEqual([
       "docs/java.md:5: a table without a ruler below its first row",
       "docs/java.md:10: 2 cells in a table of 1",
+      "docs/java.md:11: text right below a table is its last row",
+      "docs/java.md:15: 1 cells in a table of 2",
     ]);
   });
 
@@ -118,7 +192,7 @@ describe("the check of the docs", () => {
     );
   });
 
-  it("finds a figure of the comparison that was measured otherwise, or on a busy machine", () => {
+  it("finds a figure of the comparison that differs from the measurement, or is of a busy machine", () => {
     const row = "| lock and unlock, nobody else | 150 µs | 180 µs (1.2 ×) | never |";
     const folder = changed("README.md", (text) => `${text}${row}\n`);
     const measure = (ours: number, busy: number | null = null): string[] => {

@@ -3,13 +3,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkLanguage, pronouns } from "../../tools/check/docs/language.ts";
+import { wordHints } from "../../tools/check/docs/words.ts";
 
 // The check of the language, which `npm run check:docs` runs over all texts, this file included: so
 // the word that it refuses is written as % here.
 
 const planted = (text: string): string => text.replaceAll("%", "who");
 
-describe("a pronoun where a noun should stand is refused", () => {
+describe("the check refuses a pronoun in the place of a noun", () => {
   it.each([
     "% waits is woken.",
     "It is released. % holds it is told.",
@@ -27,7 +28,7 @@ describe("a pronoun where a noun should stand is refused", () => {
   ])("%s", (text) => expect(pronouns(planted(text))).toHaveLength(1));
 });
 
-describe("what is a question, a relative clause or a quotation is not", () => {
+describe("the check accepts a question, a relative clause and a quotation", () => {
   it.each([
     "% holds it?",
     "It is held. (% holds it?)",
@@ -50,7 +51,7 @@ describe("npm run check:docs reads", () => {
   });
   afterAll(() => rm(root, { recursive: true, force: true }));
 
-  it("Markdown, comments and messages, and names the lines; code it does not read", () => {
+  it("Markdown, comments and messages, but no code, and names the lines", () => {
     const places = checkLanguage(root).map((problem) => problem.slice(0, problem.indexOf(": ")));
     expect(places.sort()).toEqual([
       "README.md:10",
@@ -65,6 +66,15 @@ describe("npm run check:docs reads", () => {
       "src/code.ts:12",
       "src/code.ts:2",
       "src/code.ts:3",
+    ]);
+  });
+
+  it("users' pages for words to replace, but no code and no maintainers' page, and gives a hint for each", () => {
+    expect(wordHints(root)).toEqual([
+      'docs/words.md:2: "nobody", plainer: no process, another caller …',
+      'docs/words.md:1: "is told", plainer: is notified, receives',
+      'docs/words.md:4: "behind", plainer: after',
+      'docs/words.md:6: "Of a", plainer: begin with the subject',
     ]);
   });
 });
@@ -83,6 +93,14 @@ A sentence that goes on in the next line. For
 \`% as code\`, and the one % reads it
 `,
   "docs/page.md": "# %ever",
+  "docs/words.md": `A holder is told by
+nobody. It is \`nobody\` in code, and a lock that
+nobody else has.
+- It is free behind the loss; the button is behind the table.
+
+Of a lock it is known. The end of a lock is known.
+`,
+  "docs/protocol.md": "Nobody waits in vain.",
   "lua/spin/take.lua": `local x = 1
 -- A comment that goes on for
 -- % reads it.

@@ -25,7 +25,7 @@ afterEach(() => {
 
 type Loose = (...args: unknown[]) => unknown;
 
-it("each entry point has its own names, and holdfast the errors of all", () => {
+it("each entry point has its own names, and holdfast has the errors of all", () => {
   expect(Object.keys(quorum)).toEqual(["createQuorumClient"]);
   expect(Object.keys(fencing).sort()).toEqual(["fencedEval", "fencedSet"]);
   expect(Object.keys(optimistic)).toEqual(["optimistic"]);
@@ -40,7 +40,7 @@ describe.each([
   ["redissonFencedLock", redissonFencedLock, "redissonFencedLock(locks, name) from holdfast/redisson"],
   ["spinLock", spinLock, "spinLock(locks, name, options) from holdfast/spin"],
 ] as const)("%s", (name, make, now) => {
-  it("as a method of a client says where it is now, and is in no type", () => {
+  it("as a method of a client names its new place, and is in no type", () => {
     // @ts-expect-error
     const typed = (locks: holdfast.LockClient) => locks[name];
     for (const client of [locks, createTestLocks()])
@@ -50,7 +50,7 @@ describe.each([
     expect(Object.keys(locks)).not.toContain(name);
   });
 
-  it("says which client it takes", async () => {
+  it("names the client that it takes", async () => {
     const several = quorum.createQuorumClient([lazy(), lazy(), lazy()]);
     const standIn = { lock: () => null, multiLock: () => null, close: async () => {} };
     const takes = `Cannot create a lock: ${name}(locks, name) takes a client of createLockClient(), `;
@@ -84,7 +84,7 @@ describe.each([
 });
 
 describe("several masters", () => {
-  it("are refused by createLockClient, which says what takes them", () => {
+  it("are refused by createLockClient, which names what takes them", () => {
     const masters = [lazy(), lazy(), lazy()];
     for (const given of [masters, masters.slice(1), []])
       expect(() => (createLockClient as Loose)(given, { scopes: 1 })).toThrow(

@@ -91,7 +91,7 @@ class FakeClient implements QuorumClient {
     return this;
   }
   async check() {
-    return { ok: true, problems: [], unknown: [], roundTrip: 0, servers: [] };
+    return { ok: true, problems: [], warnings: [], unknown: [], roundTrip: 0, servers: [] };
   }
   async close(): Promise<void> {}
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -6,7 +6,7 @@ const CLIENT = "host-1:4711:0123456789abcdef";
 
 it.each([
   ["a hold that is granted by message", `holdfast:client:${CLIENT}:${HOLD}`, `${CLIENT}:38`],
-  ["behind a prefix", `app:holdfast:client:${CLIENT}:${HOLD}`, `${CLIENT}:38`],
+  ["with a prefix", `app:holdfast:client:${CLIENT}:${HOLD}`, `${CLIENT}:38`],
   ["of a client with a label", `holdfast:client:a%20b/${CLIENT}:${HOLD}`, `a%20b/${CLIENT}:38`],
   ["of a slot in Cluster", `holdfast:client:${CLIENT}:{2jk}:${HOLD}`, `${CLIENT}:38`],
   ["a hold that wakes by time", `${CLIENT}:${HOLD}`, `${CLIENT}:38`],
@@ -20,7 +20,7 @@ it.each([
 });
 
 it.each(["x", "a:", "1:", "holdfast:client:", "a/b.", `${CLIENT}:`])(
-  "a text of another library stays as it is, and is looked at once, however long: %j",
+  "a text of another library stays as it is, and is checked once, however long: %j",
   (piece) => {
     const text = piece.repeat(100_000);
     const began = performance.now();

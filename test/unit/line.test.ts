@@ -131,7 +131,7 @@ describe("the order of a line", () => {
     ]);
   });
 
-  it("has one in front again that is put back, also where nobody else stands", () => {
+  it("has a caller in front again that is put back, also if it is alone", () => {
     const [first, second] = come(false, 1, 2) as [Waiter, Waiter];
     line.remove(first);
     line.putBack(first);
@@ -149,7 +149,7 @@ describe("the order of a line", () => {
     ]);
   });
 
-  it("has in front one that is put back from the end", () => {
+  it("has a caller in front that is put back from the end", () => {
     const [, second] = come(false, 1, 2) as [Waiter, Waiter];
     line.remove(second);
     line.putBack(second);
@@ -158,7 +158,7 @@ describe("the order of a line", () => {
     expect([order(), backwards()]).toEqual([[1], [1]]);
   });
 
-  it("goes on for one that walks along it while callers leave", () => {
+  it("continues for a walk along it while callers leave", () => {
     const seen: number[] = [];
     come(false, 1, 2, 3);
     for (const one of line) {
@@ -199,7 +199,7 @@ describe("what a line counts", () => {
     expect(home.asking.has(line)).toBe(false);
   });
 
-  it("makes the client look for callers without an answer, once, and for the end of the last one", () => {
+  it("makes the client sweep for callers without an answer, once, and for the end of the last one", () => {
     const [first, second] = come(true, 1, 2) as [Waiter, Waiter];
     expect(home.sweeps).toBe(1);
     home.isSweeping = false;
@@ -213,7 +213,7 @@ describe("what a line counts", () => {
     expect(home.sweeps).toBe(2);
   });
 
-  it("is not counted any more when a caller that waits has its time and its timer", () => {
+  it("excludes a waiting caller that has its time and its timer", () => {
     const [first] = come(false, 100) as [Waiter];
     expect([home.timers.size, home.timers.next]).toEqual([1, time + 100]);
     line.remove(first);
@@ -222,24 +222,24 @@ describe("what a line counts", () => {
 });
 
 describe("a caller that comes", () => {
-  it("has its own time for its answer where that is long, but no longer than a command has", () => {
+  it("has its own time for its answer if that is long, but no longer than a command has", () => {
     come(true, 1_000, 60_000);
     expect(Array.from(line, ({ at }) => at - time)).toEqual([1_000, 5_000]);
     expect(home.timers.size).toBe(0);
     expect(home.told).toEqual([]);
   });
 
-  it("has half a second for its answer where it hardly waits", () => {
+  it("has half a second for its answer if it hardly waits", () => {
     come(true, 0, 499);
     expect(Array.from(line, ({ at }) => at - time)).toEqual([500, 500]);
   });
 
-  it("has the time of its multi-lock, where it is a part of one", () => {
+  it("has the time of its multi-lock, if it is a part of one", () => {
     line.add(caller(0, { batchedTry: batchedTry(2_000) }), true);
     expect(line.first?.at).toBe(time + 2_000);
   });
 
-  it("is told at once that it waits, where nobody is asked for it", () => {
+  it("is reported as waiting at once, if no request is sent for it", () => {
     come(false, 100);
     expect(home.told).toEqual(["1 waits for shop"]);
     expect(line.unanswered).toBe(0);
@@ -256,7 +256,7 @@ describe("a caller that comes", () => {
   });
 });
 
-describe("callers that are told that the lock is busy", () => {
+describe("callers that are answered with busy", () => {
   it("are those that would not wait; the others wait on", () => {
     come(true, 0, 100, 0);
     line.tellBusy();
@@ -283,13 +283,13 @@ describe("callers that are told that the lock is busy", () => {
     expect(unanswered()).toEqual([3]);
   });
 
-  it("are those that have come in the same moment in which Redis was asked", () => {
+  it("are those that have come at the same moment as the request", () => {
     come(true, 0);
     line.tellBusy(time);
     expect(order()).toEqual([]);
   });
 
-  it("are each told once, also where a listener calls, and makes another one leave", () => {
+  it("are each answered once, also if a listener calls, and makes another one leave", () => {
     const [, second] = come(true, 0, 100, 0) as [Waiter, Waiter];
     home.onBusy = ({ call }) => {
       if (call !== 1) return;
@@ -307,7 +307,7 @@ describe("callers that are told that the lock is busy", () => {
     ]);
   });
 
-  it("are not told anything when all have their answers", () => {
+  it("get nothing more if all have their answers", () => {
     come(false, 100);
     home.told.length = 0;
     time += 200;
@@ -316,7 +316,7 @@ describe("callers that are told that the lock is busy", () => {
     expect(home.told).toEqual([]);
   });
 
-  it("hear nothing when they have been given the lock before", () => {
+  it("get nothing if they were given the lock before", () => {
     const [first] = come(true, 0) as [Waiter];
     first.give(null);
     line.give(first);
@@ -353,7 +353,7 @@ describe("callers that are refused", () => {
     expect(order()).toEqual([1, 3]);
   });
 
-  it("are only hasty by the time at which they will be asked for again", () => {
+  it("are only those that would not wait by the time of the next request for them", () => {
     come(true, 100);
     come(false, 10);
     expect(line.hasDeadlineBefore(time + 99)).toBe(false);
@@ -394,7 +394,7 @@ describe("a sweep", () => {
     expect(late).toEqual([3]);
   });
 
-  it("finds the next one also where that stands right after it", () => {
+  it("finds the next one also if it comes right after", () => {
     const [first] = come(true, 0, 0) as [Waiter];
     line.remove(first);
     line.sweep(time + 500);
@@ -408,7 +408,7 @@ describe("a sweep", () => {
     expect(late).toEqual([1, 3]);
   });
 
-  it("comes later for all that are asked for once more", () => {
+  it("comes later for callers that are requested once more", () => {
     come(true, 0, 1_000);
     time += 400;
     line.asksAgain();
@@ -416,7 +416,7 @@ describe("a sweep", () => {
   });
 });
 
-describe("one that is put back", () => {
+describe("a caller that is put back", () => {
   it("waits for the rest of its own time", () => {
     const [first] = come(true, 100) as [Waiter];
     line.remove(first);
@@ -428,7 +428,7 @@ describe("one that is put back", () => {
     expect(late).toEqual([1]);
   });
 
-  it("is told by the command that follows where it would not wait, and the lock was its process's own", () => {
+  it("is answered by the following command if it would not wait, and the lock was its process's own", () => {
     const [first] = come(true, 0, 0) as [Waiter];
     line.remove(first);
     time += 700;
@@ -442,7 +442,7 @@ describe("one that is put back", () => {
     expect(order()).toEqual([]);
   });
 
-  it("ends by its time where the lock was not its process's own", () => {
+  it("ends by its time if the lock was not its process's own", () => {
     const [first] = come(true, 0) as [Waiter];
     line.remove(first);
     line.putBack(first);
@@ -452,7 +452,7 @@ describe("one that is put back", () => {
   });
 });
 
-describe("one whose time is up, and of which Redis has said nothing", () => {
+describe("a caller whose time is up, without a word from Redis", () => {
   it("asks after all others, with the time of a first command", () => {
     const [first] = come(false, 100, 1_000) as [Waiter];
     time += 100;
@@ -463,7 +463,7 @@ describe("one whose time is up, and of which Redis has said nothing", () => {
     expect(home.timers.size).toBe(1);
   });
 
-  it("would not wait any more, where it only asked", () => {
+  it("would not wait any more, if it only asked", () => {
     const asking = caller(0);
     line.joinQuestion(asking);
     expect(line.waiting).toBe(1);
@@ -471,14 +471,14 @@ describe("one whose time is up, and of which Redis has said nothing", () => {
     expect([asking.isAsking, asking.wait, line.waiting]).toEqual([false, 0, 0]);
   });
 
-  it("keeps its wait, where it waited", () => {
+  it("keeps its wait, if it waited", () => {
     const [first] = come(false, 100) as [Waiter];
     line.asksLast(first);
     expect(first.wait).toBe(100);
   });
 });
 
-describe("callers that would not wait, and ask a holder that may have nobody inside", () => {
+describe("callers that would not wait, and ask a holder that may be idle", () => {
   it("get half a second for the subscription", () => {
     const [first, second] = come(true, 0, 100) as [Waiter, Waiter];
     time += 3;
@@ -490,13 +490,13 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     expect(order()).toEqual([1, 2]);
   });
 
-  it("get 50 ms where the question comes next", () => {
+  it("get 50 ms if the request comes next", () => {
     const [first] = come(true, 0) as [Waiter];
     line.onHeld(true, false, true);
     expect(first.wait).toBe(50);
   });
 
-  it("get no time as parts of a multi-lock, whose call is told that the holder may be idle", () => {
+  it("get no time as parts of a multi-lock, whose call learns that the holder may be idle", () => {
     const part = batchedTry(2_000);
     const waiter = caller(0, { batchedTry: part });
     line.add(waiter, true);
@@ -504,7 +504,7 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     expect([part.mayBeIdle, waiter.isAsking, waiter.wait, line.waiting]).toEqual([true, false, 0, 0]);
   });
 
-  it("have 50 ms from the time on when it was asked, up to the first that waits", () => {
+  it("have 50 ms from the request on, up to the first that waits", () => {
     const [first] = come(true, 0) as [Waiter];
     line.onHeld(true, false, false);
     line.tellBusy();
@@ -516,7 +516,7 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     expect(first.at).toBe(time + 50);
   });
 
-  it("share a question that is under way, without a word that they wait", () => {
+  it("share a request under way, without announcing a wait", () => {
     come(false, 100);
     home.told.length = 0;
     time += 1;
@@ -528,7 +528,7 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     expect(home.timers.size).toBe(2);
   });
 
-  it("are told when somebody is inside, up to the first that waits", () => {
+  it("are answered when a caller is inside, up to the first that waits", () => {
     line.joinQuestion(caller(0));
     line.joinQuestion(caller(0));
     come(false, 100);
@@ -539,7 +539,7 @@ describe("callers that would not wait, and ask a holder that may have nobody ins
     expect(order()).toEqual([3, 4]);
   });
 
-  it("are all that stand there, or not", () => {
+  it("are all of the line, or not", () => {
     expect(line.isAskingOnly).toBe(true);
     line.joinQuestion(caller(0));
     expect(line.isAskingOnly).toBe(true);

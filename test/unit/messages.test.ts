@@ -87,13 +87,13 @@ describe("a message", () => {
     "revoked",
     `revoked ${HOLD}`,
     `revoked  ${KEY}`,
-  ])("that no script has written is none: '%s'", (text) => {
+  ])("that no script has written is invalid: '%s'", (text) => {
     expect(decodeMessage(text)).toBe(null);
   });
 });
 
 describe("a nonce", () => {
-  it("tells which client has asked", () => {
+  it("names the client that asked", () => {
     expect(askerOf(NONCE)).toBe(ASKER);
     expect(askerOf("host:1:0123456789abcdef.0123456789abcdef")).toBe("host:1:0123456789abcdef");
   });
@@ -115,7 +115,7 @@ describe("a nonce", () => {
 
 describe("the channel of another client", () => {
   it.each(["", "app:", "my app:", "{ü}:", "{tag}:"])(
-    "is the one that it listens to, behind '%s'",
+    "is the one that it subscribes to, with the prefix '%s'",
     (prefix) => {
       for (const isCluster of [false, true]) {
         const keys = new Keys(prefix, isCluster);

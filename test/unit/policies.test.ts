@@ -36,7 +36,7 @@ function holdWith(left: number, of: Partial<Hold> = {}): Hold {
   });
 }
 
-describe("a hold with so many ms left, for these terms", () => {
+describe("a hold with a rest in ms, for these terms", () => {
   const row = (
     sentence: string,
     [ttl, left]: readonly [ttl: number, left: number],
@@ -71,7 +71,7 @@ describe("a hold with so many ms left, for these terms", () => {
     "short",
   );
   row("is enough, with half of a window that is shorter", [800, 400], renewed, "enough", { window: 800 });
-  row("is enough, with half of 3 s where the window is longer", [9_000, 1_500], renewed, "enough", {
+  row("is enough, with half of 3 s if the window is longer", [9_000, 1_500], renewed, "enough", {
     window: 9_000,
   });
   row(
@@ -81,7 +81,7 @@ describe("a hold with so many ms left, for these terms", () => {
     "enough",
   );
   row(
-    "is enough, with half of its lease, where its own answer has brought it",
+    "is enough, with half of its lease, if its own command has set it",
     [1_000, 500],
     explicit(1_000),
     "enough",
@@ -90,7 +90,7 @@ describe("a hold with so many ms left, for these terms", () => {
     },
   );
   row(
-    "is short, with less than half, where its own answer has brought it",
+    "is short, with less than half, if its own command has set it",
     [1_000, 499],
     explicit(1_000),
     "short",
@@ -98,58 +98,48 @@ describe("a hold with so many ms left, for these terms", () => {
       isDirect: true,
     },
   );
-  row(
-    "is short, where its own answer has brought less than was wanted",
-    [999, 999],
-    explicit(1_000),
-    "short",
-    {
-      isDirect: true,
-    },
-  );
+  row("is short if its own command has set less than was wanted", [999, 999], explicit(1_000), "short", {
+    isDirect: true,
+  });
 });
 
 describe("what is left of a hold", () => {
-  it("is what the monotonic clock says, where that is earlier", () =>
+  it("is the monotonic clock's value, if that is earlier", () =>
     expect(holdWith(0, { endMono: MONO + 5, endWall: WALL + 6 }).left(MONO, WALL)).toBe(5));
-  it("is what the wall clock says, where that is earlier", () =>
+  it("is the wall clock's value, if that is earlier", () =>
     expect(holdWith(0, { endMono: MONO + 6, endWall: WALL + 5 }).left(MONO, WALL)).toBe(5));
 });
 
 describe("a hold blocks others for too long", () => {
   const terms = explicit(2_000);
-  it("by what it is known to have left", () =>
+  it("because of its known rest", () =>
     expect(isTooLong(holdWith(3_001, { mayLiveUntil: 0 }), terms, WINDOW, MONO)).toBe(true));
-  it("by what was asked for it, whatever was answered", () =>
+  it("because of the TTL asked for, whatever was answered", () =>
     expect(isTooLong(holdWith(100, { mayLiveUntil: MONO + 3_001 }), terms, WINDOW, MONO)).toBe(true));
-  it("not with one and a half leases or the window", () =>
+  it("but not with one and a half leases or the window", () =>
     expect(isTooLong(holdWith(3_000), terms, WINDOW, MONO)).toBe(false));
-  it("not because it is short", () => expect(isTooLong(holdWith(1), terms, WINDOW, MONO)).toBe(false));
+  it("and not because it is short", () => expect(isTooLong(holdWith(1), terms, WINDOW, MONO)).toBe(false));
 });
 
 describe("what a hold is raised to", () => {
   const row = (sentence: string, terms: Terms, ms: number): void => {
     it(sentence, () => expect(ttlFor(terms, WINDOW)).toBe(ms));
   };
-  row("is the window, where it is renewed and may linger", lingering, 3_000);
+  row("is the window for a renewed hold that may linger", lingering, 3_000);
+  row("is the window also for a short, renewed lease that may linger", { ...lingering, lease: 500 }, 3_000);
   row(
-    "is the window also for a short lease that is renewed and may linger",
-    { ...lingering, lease: 500 },
-    3_000,
-  );
-  row(
-    "is the lease, where it is not renewed and longer than the window",
+    "is the lease if it is not renewed and longer than the window",
     { ...explicit(9_000), linger: 1 },
     9_000,
   );
   row(
-    "is the window, where it is not renewed, shorter, and may linger",
+    "is the window if the lease is not renewed, shorter, and may linger",
     { ...explicit(500), linger: 1 },
     3_000,
   );
-  row("is the window, where it is renewed", renewed, 3_000);
-  row("is the lease, where it is renewed and shorter than the window", { ...renewed, lease: 500 }, 500);
-  row("is the lease, where it is not renewed", explicit(9_000), 9_000);
+  row("is the window if the lease is renewed", renewed, 3_000);
+  row("is the lease if it is renewed and shorter than the window", { ...renewed, lease: 500 }, 500);
+  row("is the lease if it is not renewed", explicit(9_000), 9_000);
 });
 
 interface Case {
@@ -189,117 +179,131 @@ describe("the next caller of this process, at a lock that one has at a time", ()
   const row = (sentence: string, is: ReturnType<typeof next>, of: Case): void => {
     it(sentence, () => expect(next(...exclusive(of), WALL)).toBe(is));
   };
-  row("has it now, where nobody else wants it", "now", {});
+  row("has it now if no other process wants it", "now", {});
   row("does not have it after its deadline", "no", { left: 0 });
-  row("does not have it from idle, where somebody wants it", "no", {
+  row("does not have it from idle if another process wants it", "no", {
     hold: { wantedAt: MONO - 1 },
     mine: { state: "idle" },
   });
-  row("has it from inside, where somebody wants it since a moment ago", "now", {
+  row("has it from inside if another process has wanted it only for a moment", "now", {
     hold: { wantedAt: MONO - 1 },
   });
-  row("has it however often it was passed on, where nobody wants it and it would be told", "now", {
-    hold: { turns: 99, ownedAt: MONO - 999, passes: 99 },
-    mine: { tokensUntil: 1_000 },
-  });
-  row("does not have it after as many passes as the hold may have, where somebody wants it", "no", {
+  row(
+    "has it after any number of local hand-offs if no other process wants it and it would be notified",
+    "now",
+    {
+      hold: { turns: 99, ownedAt: MONO - 999, passes: 99 },
+      mine: { tokensUntil: 1_000 },
+    },
+  );
+  row("does not have it beyond the local hand-offs of the hold if another process wants it", "no", {
     hold: { wantedAt: MONO - 1, turns: 3, mayPass: 3 },
   });
-  row("does not have it after as many passes as it would wait for, where somebody wants it", "no", {
-    hold: { wantedAt: MONO - 1, turns: 3 },
-    passes: 3,
-  });
-  row("has it one pass before that", "now", { hold: { wantedAt: MONO - 1, turns: 2 }, passes: 3 });
-  row("does not have it 25 ms after somebody has wanted it", "no", {
+  row(
+    "does not have it beyond the local hand-offs that it would wait for if another process wants it",
+    "no",
+    {
+      hold: { wantedAt: MONO - 1, turns: 3 },
+      passes: 3,
+    },
+  );
+  row("has it one local hand-off before that", "now", { hold: { wantedAt: MONO - 1, turns: 2 }, passes: 3 });
+  row("does not have it 25 ms after another process first wanted it", "no", {
     hold: { wantedAt: MONO - 25, ownedAt: MONO - 99 },
   });
-  row("has it within 25 ms of its coming here, however long somebody wants it", "now", {
+  row("has it within 25 ms of its arrival here, however long another process has wanted it", "now", {
     hold: { wantedAt: MONO - 99, ownedAt: MONO - 24 },
   });
-  row("does not have it by passing, where passing is off", "no", { passes: 0 });
-  row("has it from idle also where passing is off", "now", {
+  row("does not have it by a local hand-off if these are off", "no", { passes: 0 });
+  row("has it from idle also if local hand-offs are off", "now", {
     passes: 0,
     mine: { state: "idle", tokensUntil: 101 },
     hold: { mayPass: 0 },
   });
-  row("asks, where this process was not told of waiters and would hear of them", "ask", {
+  row("asks if this process was not notified of waiters and would be", "ask", {
     hold: { flag: 0, turns: 16 },
   });
-  row("does not have it, where this process was not told of waiters and would not hear of them", "no", {
+  row("does not have it if this process was not notified of waiters and would not be", "no", {
     hold: { flag: 0, turns: 16 },
     isHeard: false,
   });
-  row("does not have it, where this process was not told, and somebody wants it", "no", {
+  row("does not have it if this process was not notified, and another one wants it", "no", {
     hold: { flag: 0, turns: 16, wantedAt: MONO - 1 },
   });
-  row("does not have it past the passes, where this process was told, and somebody wants it", "no", {
-    hold: { flag: 1, turns: 16, wantedAt: MONO - 1 },
-  });
-  row("does not have it, where this process was not told, and passing is off", "no", {
+  row(
+    "does not have it beyond the local hand-offs if this process was notified, and another one wants it",
+    "no",
+    {
+      hold: { flag: 1, turns: 16, wantedAt: MONO - 1 },
+    },
+  );
+  row("does not have it if this process was not notified, and local hand-offs are off", "no", {
     hold: { flag: 0, turns: 16 },
     passes: 0,
   });
-  row("does not have it past the passes, of a kind that says nothing of waiters", "no", {
+  row("does not have it beyond the local hand-offs, of a kind that does not report waiters", "no", {
     hold: { flag: 0, turns: 16 },
     hasStays: false,
   });
-  row("is counted, of a kind that says nothing of waiters, whatever it was told", "no", {
+  row("is counted, of a kind that does not report waiters, regardless of notifications", "no", {
     hold: { turns: 16 },
     hasStays: false,
   });
-  row("does not ask, where this process was not told and the hold lives for too long", "no", {
+  row("does not ask if this process was not notified and the hold lives for too long", "no", {
     hold: { flag: 0, turns: 16, mayLiveUntil: MONO + 3_001 },
     terms: explicit(2_000),
   });
-  row("does not have it, where the hold lives for too long", "no", {
+  row("does not have it if the hold lives for too long", "no", {
     hold: { mayLiveUntil: MONO + 3_001 },
     terms: explicit(2_000),
   });
-  row("asks, where Redis has not said for 100 ms that it is ours", "ask", {
+  row("asks if Redis has not confirmed for 100 ms that it is ours", "ask", {
     hold: { seen: { mono: MONO - 100, wall: WALL } },
   });
-  row("asks, where there is no token for it", "ask", { hold: { passes: 16 } });
+  row("asks if there is no token for it", "ask", { hold: { passes: 16 } });
   row("has it by a token that is not above the server's time", "now", {
     hold: { passes: 16 },
     mine: { tokensUntil: 117 },
   });
-  row("asks, where its token would be above the server's time", "ask", {
+  row("asks if its token would be above the server's time", "ask", {
     hold: { passes: 16 },
     mine: { tokensUntil: 116 },
   });
-  row("has it without a word of Redis, of a kind that says nothing of waiters", "now", {
+  row("has it without a confirmation, of a kind that does not report waiters", "now", {
     hold: { seen: { mono: MONO - 100, wall: WALL }, passes: 16 },
     hasStays: false,
   });
-  row("asks for a lock that was kept, where it does without lingering", "ask", {
+  row("asks for a cached lock if it does not linger itself", "ask", {
     mine: { wasKept: true },
     terms: renewed,
   });
-  row("has it without lingering, where it was not kept", "now", { terms: renewed });
-  row("asks, where what is left is short for it", "ask", { left: 1_000 });
+  row("has it without lingering if it was not cached", "now", { terms: renewed });
+  row("asks if the rest is short for it", "ask", { left: 1_000 });
 });
 
-describe("the next caller, when its renewal is answered", () => {
+describe("the next caller, after the answer to its renewal", () => {
   const row = (sentence: string, is: boolean, of: Case): void => {
     it(sentence, () => expect(isStillNext(...exclusive(of))).toBe(is));
   };
-  row("has it, of a kind that says nothing of waiters", true, {
+  row("has it, of a kind that does not report waiters", true, {
     hasStays: false,
     hold: { passes: 16, wantedAt: MONO - 99, turns: 99 },
   });
   row("does not have it without a token", false, { hold: { passes: 16 } });
-  row("has it, where nobody wants it", true, { hold: { flag: 0, turns: 99 } });
-  row("has it within the passes, where somebody wants it", true, { hold: { wantedAt: MONO - 1 } });
-  row("does not have it past the passes that it would wait for, where somebody wants it", false, {
+  row("has it if no other process wants it", true, { hold: { flag: 0, turns: 99 } });
+  row("has it within the local hand-offs if another process wants it", true, {
+    hold: { wantedAt: MONO - 1 },
+  });
+  row("does not have it beyond the local hand-offs that it would wait for if another one wants it", false, {
     hold: { wantedAt: MONO - 1, turns: 3 },
     passes: 3,
   });
-  row("does not have it past the passes of the hold, where somebody wants it", false, {
+  row("does not have it beyond the local hand-offs of the hold if another process wants it", false, {
     hold: { wantedAt: MONO - 1, turns: 3, mayPass: 3 },
   });
 });
 
-describe("a reader of this process, at a hold that readers share", () => {
+describe("a reader of this process, at a shared hold", () => {
   const openness = (
     of: Partial<Omit<shared.Openness, "hold">> = {},
     hold: Partial<Hold> = {},
@@ -320,39 +324,34 @@ describe("a reader of this process, at a hold that readers share", () => {
   ): void => {
     it(sentence, () => expect(shared.next(mine, terms, WINDOW, MONO, WALL)).toBe(is));
   };
-  row("comes in now, where Redis has said a moment ago that nobody waits", "now", openness());
-  row("does not come in, where somebody waits", "no", openness({ isClosed: true }));
-  row("does not come in, while Redis is asked for another one", "no", openness({ isJoining: true }));
-  row("does not come in after its deadline", "no", openness({}, {}, 0));
-  row(
-    "does not come in, where writers would wait for too long",
-    "no",
-    openness({}, {}, 3_001),
-    explicit(2_000),
-  );
-  row("asks, where what is left is short for it", "ask", openness({}, {}, 1_000));
+  row("enters now if Redis reported a moment ago that no caller waits", "now", openness());
+  row("does not enter if another caller waits", "no", openness({ isClosed: true }));
+  row("does not enter while Redis is asked for another reader", "no", openness({ isJoining: true }));
+  row("does not enter after its deadline", "no", openness({}, {}, 0));
+  row("does not enter if writers would wait for too long", "no", openness({}, {}, 3_001), explicit(2_000));
+  row("asks if the rest is short for it", "ask", openness({}, {}, 1_000));
   const old = { asked: { mono: MONO - 25, wall: WALL } };
-  row("asks 25 ms after Redis has said that nobody waits", "ask", openness(old, { flag: 0 }));
+  row("asks 25 ms after Redis reported that no caller waits", "ask", openness(old, { flag: 0 }));
   row(
     "asks 25 ms after that by the wall clock",
     "ask",
     openness({ asked: { mono: MONO, wall: WALL - 25 } }, { flag: 0 }),
   );
-  row("comes in before that, where no writer would say so", "now", openness({}, { flag: 0 }));
+  row("enters before that if no writer would announce itself", "now", openness({}, { flag: 0 }));
   row(
-    "comes in later, where a writer would say so",
+    "enters later if a writer would announce itself",
     "now",
     openness({ asked: { mono: MONO - 99, wall: WALL - 99 } }),
   );
   row(
-    "asks 100 ms later, where a writer would say so",
+    "asks 100 ms later if a writer would announce itself",
     "ask",
     openness({ asked: { mono: MONO - 100, wall: WALL } }),
   );
-  row("asks for one that is kept, where it does without lingering", "ask", openness({ isIdle: true }));
-  row("comes into one that is kept, where it may linger", "now", openness({ isIdle: true }), lingering);
+  row("asks for a cached one if it does not linger itself", "ask", openness({ isIdle: true }));
+  row("enters a cached one if it may linger", "now", openness({ isIdle: true }), lingering);
 
-  it("is served by a question's answer only as far as the hold suits it", () => {
+  it("enters on an answer only as far as the hold suits it", () => {
     const suits = (left: number, terms: Terms) => shared.leaseFits(holdWith(left), terms, WINDOW, MONO, WALL);
     expect(suits(3_000, renewed)).toBe("enough");
     expect(suits(1_000, renewed)).toBe("short");
@@ -366,8 +365,8 @@ describe("a reader of this process, at a hold that readers share", () => {
       expect(shared.isOpen(mine, MONO, WALL)).toBe(is);
     });
   };
-  opens("finds it open, where nobody waits and nobody asks", true, openness());
-  opens("finds it closed, where somebody waits", false, openness({ isClosed: true }));
+  opens("finds it open if no caller waits and no request is under way", true, openness());
+  opens("finds it closed if another caller waits", false, openness({ isClosed: true }));
   opens("finds it closed, while Redis is asked", false, openness({ isJoining: true }));
 });
 
@@ -391,54 +390,58 @@ describe("a run of callers that want permits", () => {
     permits: 10,
     callers: 3,
   });
-  row("ends before one whose code says another number", [permits(2), permits(1, 20), permits(1)], {
+  row("ends before a caller whose code gives another number", [permits(2), permits(1, 20), permits(1)], {
     upTo: 2,
     callers: 1,
   });
-  row("ends before one with which it would want more than there are", [permits(6), permits(5), permits(1)], {
-    upTo: 6,
-    callers: 1,
-  });
+  row(
+    "ends before a caller with which it would want more than there are",
+    [permits(6), permits(5), permits(1)],
+    {
+      upTo: 6,
+      callers: 1,
+    },
+  );
   row("goes up to as many as there are", [permits(6), permits(4)], { upTo: 10, callers: 2 });
-  row("has a bound where no code says how many there are", [permits(1_000_000, null), permits(1, null)], {
+  row("has a bound if no code gives the number", [permits(1_000_000, null), permits(1, null)], {
     upTo: 1_000_000,
     permits: null,
     callers: 1,
   });
   row(
-    "ends before one for which the hold of the first would be too long",
+    "ends before a caller for which the hold of the first would be too long",
     [permits(1, 10, explicit(9_000)), permits(1, 10, explicit(1_000))],
     { upTo: 1, callers: 1 },
   );
   row(
-    "ends before one for which the hold of the first would be too short",
+    "ends before a caller for which the hold of the first would be too short",
     [permits(1, 10, explicit(1_000)), permits(1, 10, explicit(2_000))],
     { upTo: 1, callers: 1 },
   );
   row(
-    "goes on with one that wants hardly longer than the first",
+    "goes on with a caller that wants hardly longer than the first",
     [permits(1, 10, explicit(1_000)), permits(1, 10, explicit(1_100))],
     { upTo: 2, callers: 2 },
   );
-  row("is 256 callers at the most", [permits(1, 1_000), ...Array<Terms>(300).fill(permits(1, 1_000))], {
+  row("is at most 256 callers", [permits(1, 1_000), ...Array<Terms>(300).fill(permits(1, 1_000))], {
     upTo: 256,
     callers: 256,
   });
-  row("asks for one unit where nothing is said of permits", [renewed], {
+  row("asks for one unit by default", [renewed], {
     units: 1,
     upTo: 1,
     permits: null,
     callers: 1,
   });
 
-  it("is for a caller that wants as many of as many, and for no other one", () => {
+  it("is for one number of one total, and for no other", () => {
     const run = { units: 2, upTo: 6, permits: 10, callers: 3 };
     expect(pooled.isFor(run, permits(2))).toBe(true);
     expect(pooled.isFor(run, permits(3))).toBe(false);
     expect(pooled.isFor(run, permits(2, 20))).toBe(false);
     expect(pooled.isFor({ units: 1, upTo: 1, permits: null, callers: 1 }, renewed)).toBe(true);
   });
-  it("counts the units of a caller, one where it says nothing", () => {
+  it("counts the units of a caller, one by default", () => {
     expect(pooled.unitsOf(permits(3))).toBe(3);
     expect(pooled.unitsOf(renewed)).toBe(1);
   });
@@ -462,18 +465,14 @@ describe("permits that this process has", () => {
   };
   serving("for which there are units", true, pool());
   serving("for which there are not units enough", false, pool({ free: 1 }));
-  serving("when they were taken away by force", false, pool({}, { isRevoked: true }));
+  serving("when they were force-released", false, pool({}, { isRevoked: true }));
   serving("for which a token was reserved", true, pool({}, { passes: 3 + 15 }));
   serving("for which no token was reserved", false, pool({}, { passes: 3 + 16 }));
+  serving("that is the first, with the token of the grant", true, pool({ wasUsed: false }, { passes: 99 }));
+  serving("whose code gives another number of permits", false, pool(), permits(2, 20));
+  serving("whose code does not give the number", true, pool(), permits(2, null));
   serving(
-    "that is the first, whose token is that of the grant",
-    true,
-    pool({ wasUsed: false }, { passes: 99 }),
-  );
-  serving("whose code says another number of permits", false, pool(), permits(2, 20));
-  serving("whose code does not say how many there are", true, pool(), permits(2, null));
-  serving(
-    "whose code says it, where the other's did not",
+    "whose code gives it if the other's did not",
     false,
     pool({
       run: { units: 1, upTo: 4, permits: null, callers: 4 },
@@ -482,12 +481,12 @@ describe("permits that this process has", () => {
   serving("after the deadline", false, pool({}, {}, 0));
   serving("for which they live too long", false, pool({}, {}, 3_001), permits(2, 10, explicit(2_000)));
   serving(
-    "for which what was asked for lives too long",
+    "for which the TTL asked for is too long",
     false,
     pool({}, { mayLiveUntil: MONO + 3_001 }),
     permits(2, 10, explicit(2_000)),
   );
-  serving("for which what is left is short", false, pool({}, {}, 1_000));
+  serving("for which the rest is short", false, pool({}, {}, 1_000));
 
   const passing = (
     sentence: string,

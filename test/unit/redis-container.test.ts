@@ -34,7 +34,7 @@ describe.runIf(process.env.TEST_REDIS === "container")("redisInContainer", () =>
     expect(server.url).toBe(`redis://${server.host}:${server.port}`);
   });
 
-  it("says in one line what it starts", () => {
+  it("prints in one line what it starts", () => {
     expect(said).toEqual([
       expect.stringMatching(/^Starting a Redis in a container of the image \S+ \.\.\.$/),
     ]);
@@ -53,7 +53,7 @@ describe.runIf(process.env.TEST_REDIS === "container")("redisInContainer", () =>
     expect(await knock(server.host, server.port)).toBe("ECONNREFUSED");
   });
 
-  it.each(["SIGINT", "SIGKILL"] as const)("goes with the process that started it, on %s", async (signal) => {
+  it.each(["SIGINT", "SIGKILL"] as const)("ends with the process that started it, on %s", async (signal) => {
     const module = new URL("../../tools/redis/container.ts", import.meta.url).href;
     const script = `
       const { redisInContainer } = await import(${JSON.stringify(module)});
@@ -69,12 +69,12 @@ describe.runIf(process.env.TEST_REDIS === "container")("redisInContainer", () =>
     await vi.waitUntil(async () => (await knock(host, port)) === "ECONNREFUSED", { timeout: 10_000 });
   });
 
-  it("says why the server did not start", async () => {
+  it("reports why the server did not start", async () => {
     const refused = redisInContainer({ args: ["--no-such-setting", "1"], say: () => {} });
     await expect(refused).rejects.toThrow("could be started");
   });
 
-  it("says which image cannot be had", async () => {
+  it("reports which image is not available", async () => {
     vi.stubEnv("TEST_REDIS_IMAGE", "localhost:1/no-such-image:none");
     try {
       await expect(redisInContainer({ say: () => {} })).rejects.toThrow("localhost:1/no-such-image:none");

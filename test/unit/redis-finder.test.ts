@@ -128,7 +128,7 @@ describe("launchServer", () => {
     expect(await redis.config("GET", "protected-mode")).toContain("yes");
   });
 
-  it("kill and restart: the same port, another process, and empty", async () => {
+  it("kill and restart: the same port, another process, and no data", async () => {
     const server = await launch();
     const { pid, port } = server;
     const redis = connectTo(server);
@@ -142,7 +142,7 @@ describe("launchServer", () => {
     expect(await redis.dbsize()).toBe(0);
   });
 
-  it("stops a server that is frozen", async () => {
+  it("stops a suspended server", async () => {
     const server = await launch();
     process.kill(server.pid, "SIGSTOP");
     await server.stop();
@@ -162,12 +162,12 @@ describe("launchServer", () => {
     expect(existsSync(join(dir, "server.log"))).toBe(true);
   });
 
-  it("says that the wanted port is taken", async () => {
+  it("reports that the wanted port is taken", async () => {
     const taken = await launch();
     await expect(launchServer({ port: taken.port })).rejects.toThrow(`Port ${taken.port} is already in use`);
   });
 
-  it("is not fooled by a stranger who holds the port", async () => {
+  it("recognizes another process on the port", async () => {
     const stranger = createServer((socket) => socket.end("+PONG\r\n")).listen(0, "127.0.0.1");
     cleanups.push(() => stranger.close());
     await new Promise((listening) => stranger.once("listening", listening));
@@ -223,7 +223,7 @@ describe("the end of the process that launched a server", () => {
     ["on SIGINT", LAUNCH + STAY, "SIGINT", expect.anything()],
     ["on SIGTERM", LAUNCH + STAY, "SIGTERM", expect.anything()],
     ["not before its own listener is done", LISTEN_ONCE + LAUNCH + STAY, "SIGTERM", 42],
-  ] as const)("takes the server and its folder with it %s", async (_when, script, signal, ending) => {
+  ] as const)("ends the server and removes its folder %s", async (_when, script, signal, ending) => {
     const { pid, dir, end } = await runScript(script, signal);
     expect(end).toEqual(ending);
     await vi.waitUntil(async () => !(await runs(pid)), { timeout: 5_000 });
@@ -243,7 +243,7 @@ describe("withoutServices", () => {
     expect(existsSync(policy)).toBe(false);
   });
 
-  it("leaves a policy alone that stands there already", async () => {
+  it("keeps an existing policy", async () => {
     const policy = join(await temporaryFolder(), "policy-rc.d");
     await writeFile(policy, "#!/bin/sh\nexit 0\n");
     await withoutServices(policy, async () => {});

@@ -14,7 +14,7 @@ import {
 
 const NOW = 1_800_000_000_000_000;
 
-it("fields are read in their order, each as what it must be", () => {
+it("fields are read in their order, each with its type", () => {
   const from = new Fields([NOW, `${NOW}`, "a text", 1, 0, -1, 5, ["inside"], 7, 8]);
   expect([from.number(), from.number(), from.text(), from.flag(), from.flag()]).toEqual([
     NOW,
@@ -45,11 +45,11 @@ it.each([
   ["a leader", [NOW, 10, 1], decodeObserved],
   ["a proclamation", codes.RENEWED, decodeProclaimed],
   ["a forced release", undefined, decodeForced],
-])("an answer about %s that no script gives is an error that shows it: %j", (_, reply, decode) => {
+])("an answer about %s that no script gives causes an error that shows it: %j", (_, reply, decode) => {
   expect(() => decode(reply)).toThrow(/^Redis gave an unexpected answer, /);
 });
 
-it("the error shows the list that a field is missing in", () => {
+it("the error shows the list in which a field is missing", () => {
   expect(() => decodeAttempt([codes.OWNER, 5], 1_000, 0)).toThrow(
     new TypeError(`Redis gave an unexpected answer, [${codes.OWNER},5]`),
   );

@@ -14,7 +14,7 @@ describe("hash slots", () => {
     ["é🔒", 3673],
   ])("%s has slot %i", (key, slot) => expect(slotOf(key)).toBe(slot));
 
-  it("every slot has a clock and a channel of its own, behind any prefix", () => {
+  it("every slot has a clock and a channel of its own, with any prefix", () => {
     for (const prefix of ["", "app:", "a{b"]) {
       const keys = new SlotKeys((tag) => `${prefix}holdfast:clock:{${tag}}`);
       const all = new Set(Array.from({ length: 16_384 }, (_, slot) => slotOf(keys.of(slot))));
@@ -23,7 +23,7 @@ describe("hash slots", () => {
   });
 
   it.each(["", "app:", "{app}:", "a{b", "a}b{"])(
-    "the keys of a lock behind prefix '%s' share a slot",
+    "the keys of a lock with the prefix '%s' share a slot",
     (prefix) => {
       expect(hasOneSlotPerLock(prefix)).toBe(true);
       const keys = new Keys(prefix, true);
@@ -45,11 +45,11 @@ describe("hash slots", () => {
     expect(new Keys("", false).fitsRedisson(name)).toBe(true);
   });
 
-  it.each(["", "app:", "{app}:"])("Redisson's keys behind prefix '%s' have one", (prefix) => {
+  it.each(["", "app:", "{app}:"])("Redisson's keys with the prefix '%s' have one", (prefix) => {
     expect(new Keys(prefix, true).fitsRedisson("order:42")).toBe(true);
   });
 
-  it.each(["a{b", "a}", "a{}"])("Redisson's keys behind prefix '%s' have several", (prefix) => {
+  it.each(["a{b", "a}", "a{}"])("Redisson's keys with the prefix '%s' have several", (prefix) => {
     expect(new Keys(prefix, true).fitsRedisson("order:42")).toBe(false);
   });
 

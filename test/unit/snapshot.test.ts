@@ -43,7 +43,7 @@ startupSnapshot.setDeserializeMainFunction(() => {
 });
 `;
 
-it("no two processes that start from it ever have the same hold", async () => {
+it("two processes started from one snapshot never have the same hold", async () => {
   const dir = await mkdtemp(join(tmpdir(), "holdfast-snapshot-"));
   try {
     await writeFile(join(dir, "entry.mjs"), program);

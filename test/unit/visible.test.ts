@@ -23,7 +23,7 @@ const texts = fc
   )
   .map((parts) => parts.join(""));
 
-it("prints nothing that a terminal acts on, that nobody sees, or that turns what stands beside it", () => {
+it("a printed text contains nothing that a terminal executes, that is invisible, or that reorders its neighbours", () => {
   for (const text of ALL) expect(visible(text)).not.toMatch(UNPRINTABLE);
   fc.assert(
     fc.property(texts, (text) => {
@@ -34,7 +34,7 @@ it("prints nothing that a terminal acts on, that nobody sees, or that turns what
   );
 });
 
-it("different texts never look alike", () => {
+it("two different texts never look alike", () => {
   expect(new Set(ALL.map(seen)).size).toBe(ALL.length);
   fc.assert(fc.property(texts, texts, (a, b) => a === b || seen(a) !== seen(b)));
   // Two that differ in one character only.
@@ -47,13 +47,13 @@ it("different texts never look alike", () => {
   );
 });
 
-it("what is printed can be read back, and nothing else is taken for it", () => {
+it("a printed text can be read back, and is never confused with another", () => {
   for (const text of ALL) expect(readVisible(visible(text))).toBe(text);
   fc.assert(fc.property(texts, (text) => readVisible(visible(text)) === text));
   for (const text of ["\\", "a\\x1b", "\\u00", "\\u00zz", "\\n"]) expect(readVisible(text)).toBeNull();
 });
 
-it("leaves ordinary names as they are", () => {
+it("ordinary names stay as they are", () => {
   for (const name of [
     "order:42",
     "nightly invoice (web-1:4711)",
@@ -70,7 +70,7 @@ it("leaves ordinary names as they are", () => {
     expect(visible(name.normalize("NFC"))).toBe(name.normalize("NFC"));
 });
 
-it("a line with texts that are escaped already stays as it is", () => {
+it("a line whose texts are already escaped stays as it is", () => {
   for (const text of ALL) expect(harmless(visible(text))).toBe(visible(text));
 });
 

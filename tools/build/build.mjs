@@ -1,6 +1,6 @@
-// Builds dist/, all the code of the package: a module for each entry point, and the declarations that users can reach from
-// them. As few modules as the entry points allow, because Node.js needs 0.5 ms of CPU for each that it imports
-// (docs/decisions/0009).
+// Builds dist/, all code of the package: a module for each entry point, and the declarations that
+// users can reach from them. As few modules as the entry points allow, because Node.js needs 0.5 ms
+// of CPU for each module that it imports (docs/decisions/0009).
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -13,19 +13,20 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "dist");
 const LINE = 120;
 /**
- * What declarations take from Node.js: AbortSignal, Symbol.dispose, Buffer. From TypeScript 6 on a program that names no `types`
- * has none of it by itself, and a lease's `signal` would have no type there.
+ * The declarations use Node.js's types: AbortSignal, Symbol.dispose, Buffer. From TypeScript 6 on a
+ * program that names no `types` has none of them by default, and a lease's `signal` would have no
+ * type there.
  */
 const NODE_TYPES = '/// <reference types="node" />\n';
 const config = join(root, "tsconfig.build.json");
-/** Where the module of an entry point may lie, below src. */
+/** Where the module of an entry point may be, below src. */
 const PLACES = ["NAME", "NAME/index", "tools/NAME/index", "tools/telemetry/NAME"];
-/** The paths below src of the modules that users import or run, by the names that they have below dist. */
+/** The paths below src of the modules that users import or run, by their names below dist. */
 const entries = entriesOf(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
-// Below node_modules, which nobody watches, packs or checks in.
+// Below node_modules, which no tool watches, packs or commits.
 const all = mkdtempSync(join(root, "node_modules", ".holdfast-types-"));
 try {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
@@ -44,31 +45,35 @@ try {
 
 const options = {
   platform: "node",
-  external: /^[^./]/, // packages, and what Node.js brings
+  external: /^[^./]/, // packages and Node.js's own modules
   tsconfig: config,
 };
 const sourceOf = (name) => join(root, `src/${entries[name]}.ts`);
 const VISIBLE = join(root, "src/util/visible.ts");
-/** What importing the lock loads: one module, which every entry point that needs a part of it imports as well. */
+/**
+ * The module that importing the lock loads. Every entry point that needs a part of it imports the
+ * same module.
+ */
 const ofLock = new Set((await bundled({ input: sourceOf("index") }, {}))[0].moduleIds);
 const output = await bundled(
   { input: Object.fromEntries(Object.keys(entries).map((name) => [name, sourceOf(name)])) },
   {
     codeSplitting: {
       groups: [
-        // The exporters print names as the lock does, and load nothing else of it.
+        // The exporters print names as the lock does, and load no other part of it.
         { name: "visible", test: (id) => id === VISIBLE },
         { name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") },
       ],
     },
     chunkFileNames: ({ name, moduleIds }) =>
       name === "core" || name === "visible" ? "[name].js" : sharedName(moduleIds),
-    // Local variables alone get short names: stacks name functions, methods and classes as the source does.
+    // Only local variables get short names: stacks name functions, methods and classes as the
+    // source does.
     minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
   },
 );
 for (const chunk of output) {
-  // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
+  // In short lines: for an uncaught error Node.js prints the line, and stacks name the column.
   const { code } = await transform(chunk.code, {
     minifyWhitespace: true,
     minifySyntax: true,
@@ -77,7 +82,10 @@ for (const chunk of output) {
   writeFileSync(join(dist, chunk.fileName), code);
 }
 
-/** What else several entry points share: the page with the command line, kinds with test locks, the exporters among themselves. */
+/**
+ * Modules that other entry points share: the page with the command line, kinds with test locks, the
+ * exporters with each other.
+ */
 function sharedName(ids) {
   const has = (path) => ids.some((id) => id.startsWith(join(root, "src", path)));
   if (has("tools/ui/")) return "page.js";
@@ -105,7 +113,10 @@ function entriesOf({ exports, bin = {} }) {
   );
 }
 
-/** They lie in one folder: "api/lease.d.ts" becomes "api-lease.d.ts", and that of an entry point has its name. */
+/**
+ * They are in one folder: "api/lease.d.ts" becomes "api-lease.d.ts", and an entry point's file has
+ * the name of the entry point.
+ */
 function flat(path) {
   const below = relative(all, path).replaceAll("\\", "/");
   const entry = Object.keys(entries).find((name) => below === `${entries[name]}.d.ts`);

@@ -1,7 +1,8 @@
-// Adds to package-lock.json the optional packages of other platforms that `npm install` left out because the registry in
-// use did not serve them. `npm ci` refuses a lock file without them, although it would not install them here. Run it
-// after every `npm install` that changed the lock file: `node tools/build/complete-lockfile.mjs`, or
-// `node tools/build/complete-lockfile.mjs test/recipes`.
+// Adds to package-lock.json the optional packages for other platforms that `npm install` left out
+// because the registry in use did not serve them. `npm ci` refuses a lock file without them,
+// although it would not install them here. Run it after every `npm install` that changed the lock
+// file: `node tools/build/complete-lockfile.mjs`, or `node tools/build/complete-lockfile.mjs
+// test/recipes`.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [folder = "."] = process.argv.slice(2);
@@ -22,7 +23,7 @@ const SYSTEMS = [
 ];
 const CPUS = ["ia32", "arm", "arm64", "loong64", "ppc64", "riscv64", "s390x", "x64"];
 
-/** A platform package is named after what it is for: `@biomejs/cli-linux-x64-musl`. */
+/** A platform package is named after its platform: `@biomejs/cli-linux-x64-musl`. */
 function platform(name) {
   const words = name.split(/[/-]/);
   const os = words.find((word) => SYSTEMS.includes(word));

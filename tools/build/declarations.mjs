@@ -1,10 +1,12 @@
-// The declarations that users can reach from those of the entry points. The compiler writes all of them, and 25 KiB of classes and
-// helpers that no user can name.
+// The declarations that users can reach from those of the entry points. The compiler writes all
+// declarations, including 25 KiB of classes and helpers that no user can name.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import ts from "typescript";
 
-/** The texts of the declaration files that are needed below these, without what is not needed, by path. */
+/**
+ * The texts of the declaration files that these need, reduced to the needed declarations, by path.
+ */
 export function reachable(entries) {
   const files = new Map();
   const queue = [];
@@ -21,13 +23,13 @@ export function reachable(entries) {
   return new Map([...files].map(([path, file]) => [path, file.text()]));
 }
 
-/** What a name stands for: a declaration of this file, or an import or export from another one. */
+/** What a name refers to: a declaration of this file, or an import or export from another one. */
 class Declarations {
   #path;
   #source;
   /** The statements that declare a name; several for overloads. */
   #own = new Map();
-  /** Local names and exported names of other files. */
+  /** Local names that come from other files, and the names there. */
   #others = new Map();
   #needed = new Set();
 
@@ -41,7 +43,7 @@ class Declarations {
     return [...this.#own.keys(), ...this.#others.keys()];
   }
 
-  /** False when that is known already, or when it is none of this file's names. */
+  /** False if that is already known, or if the name is not from this file. */
   need(name) {
     if (this.#needed.has(name) || !(this.#own.has(name) || this.#others.has(name))) return false;
     this.#needed.add(name);

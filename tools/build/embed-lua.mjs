@@ -1,18 +1,22 @@
-// Embeds lua/**/*.lua into modules of src/: nothing is read at run time, so bundlers cannot break it. What an application does
-// not import must not come along, so scripts that only one entry point sends have a module of their own, and so do the numbers
-// of lua/constants.lua.
-// `-- @include path` stands for that file, seen from the same folder; its text stands once in a module, however many
-// scripts there include it: no module imports parts of another one, because Rolldown would then copy every part into every
-// script. A name of lua/constants.lua stands for its number. Comments are cut: Redis need not read them. A line of code
-// stays a line: Redis names its number in errors.
-// Every script must carry the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
+// Embeds lua/**/*.lua into modules of src/: nothing is read at run time, so bundlers cannot break
+// it. An application must not carry scripts that it does not import. So scripts that only one entry
+// point sends have their own module, and so have the numbers of lua/constants.lua.
+// `-- @include path` is replaced by that file, relative to the same folder. Its text occurs once
+// per module, however many scripts include it. No module imports parts of another one, because
+// Rolldown would then copy every part into every script. A name of lua/constants.lua is replaced by
+// its number. Comments are removed: Redis need not read them. A line of code remains one line,
+// because Redis reports line numbers in errors.
+// Every script must have the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path/posix";
 
 const root = new URL("../../lua/", import.meta.url);
 
-/** The modules below src, each with the folders of lua/ whose scripts it has. A folder that is not named here is the lock's. */
+/**
+ * The modules below src, each with the folders of lua/ whose scripts it has. All other folders
+ * belong to the lock's module.
+ */
 const LOCK = "redis/lua.generated.ts";
 const MODULES = {
   [LOCK]: [],
@@ -43,16 +47,22 @@ const strip = (source) =>
 
 const HEADER = ["KEYS", "ARGV", "RETURNS", "INVARIANTS"];
 
-/** Parts of scripts are no scripts. */
+/** Parts of scripts are not scripts. */
 const isPart = (path) => readFileSync(new URL(path, root), "utf8").startsWith("-- Included");
 
-/** Every included file by its path: its text, the constant that has it, what it includes. In the order of the constants. */
+/**
+ * Every included file by its path: its text, its constant, and the files that it includes. In the
+ * order of the constants.
+ */
 const parts = new Map();
 
-/** The text of a file below lua/, a TypeScript expression for it, and the paths of the parts that this names. */
+/**
+ * The text of a file below lua/, a TypeScript expression for it, and the paths of the parts that it
+ * includes.
+ */
 function compile(path) {
   const source = readFileSync(new URL(path, root), "utf8");
-  // A split by a group: texts and paths in turn.
+  // A split with a group: texts and paths alternate.
   const pieces = source.split(/^[ \t]*-- @include ([\w./-]+)$/m).map((piece, i) => {
     if (i % 2 === 1) return include(join(path, "..", `${piece}.lua`));
     const text = strip(piece);
@@ -75,7 +85,7 @@ function include(path) {
   return part;
 }
 
-/** The paths of these parts, and of those that they include. */
+/** The paths of these parts, and of the parts that they include. */
 const reached = (paths) => [
   ...new Set(paths.flatMap((path) => [...reached(parts.get(path).includes), path])),
 ];
@@ -93,7 +103,7 @@ function embed(folder, file) {
   return { key, line, includes };
 }
 
-/** The constant that has the scripts of a folder. */
+/** The constant with the scripts of a folder. */
 function protocol(folder) {
   const scripts = readdirSync(new URL(`${folder}/`, root))
     .filter((file) => file.endsWith(".lua") && !isPart(`${folder}/${file}`))
@@ -140,6 +150,6 @@ function write(path, body) {
   try {
     old = readFileSync(target, "utf8");
   } catch {}
-  // Written only when it changed: a watching test run would start over for nothing.
+  // Written only if it changed: otherwise a watching test run would start over.
   if (old !== text) writeFileSync(target, text);
 }

@@ -1,5 +1,6 @@
-// Embeds page/, what the browser gets of holdfast/ui, into src/tools/ui/assets.generated.ts: nothing is read at run time, so bundlers
-// cannot break it. The browser's code is one file without a library.
+// Embeds page/, the files that holdfast/ui sends to the browser, into
+// src/tools/ui/assets.generated.ts: nothing is read at run time, so bundlers cannot break it. The
+// browser's code is one file without a library.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -44,5 +45,5 @@ let old = "";
 try {
   old = readFileSync(target, "utf8");
 } catch {}
-// Written only when it changed: a watching test run would start over for nothing.
+// Written only if it changed: otherwise a watching test run would start over.
 if (old !== text) writeFileSync(target, text);

@@ -1,14 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { findCommand } from "../redis/command.ts";
 
-/** Why no Java program can be built and run here; null when it can. */
+/** Why no Java program can be built and run here; null if it can. */
 export function whyNoJava(): string | null {
   const missing = ["mvn", "java"].filter((command) => findCommand([command]) === null);
   return missing.length === 0 ? null : `not installed: ${missing.join(", ")}`;
 }
 
 /**
- * Compiles a Maven project and collects what it depends on in target/dependency.
+ * Compiles a Maven project and collects its dependencies in target/dependency.
  *
  * @throws Error with the last line that mvn has printed
  */
@@ -17,5 +17,5 @@ export function buildJava(folder: string): void {
   if (status !== 0) throw new Error(`mvn package failed: ${stdout.trim().split("\n").at(-1)}`);
 }
 
-/** What Java is told to find the classes of a project that was built. */
+/** The arguments with which Java finds the classes of a built project. */
 export const classpathOf = (folder: string): string => `${folder}target/classes:${folder}target/dependency/*`;

@@ -1,9 +1,10 @@
-// Runs at the end of every `npm install` in this repository, also of the one by which npm prepares a git dependency: what is
-// installed from git has a dist/ like the package of the registry. It does nothing where dist/ is newer than all that it is
-// made of, and where the tools to build with are left out (`npm ci --omit=dev`), as a check-out needs no dist/.
+// Runs at the end of every `npm install` in this repository, including the install with which npm
+// prepares a git dependency: so an install from git has a dist/ like the package of the registry.
+// It does nothing if dist/ is newer than its sources, or if the build tools are not installed (`npm
+// ci --omit=dev`), because a check-out needs no dist/.
 //
-// It is `postprepare`, and there is no `prepare`: npm reports a `prepare` to everybody who installs the packed tarball, as a
-// script to be reviewed, although it would never run there.
+// It is `postprepare`, and there is no `prepare`: npm would report a `prepare` to everyone who
+// installs the packed tarball, as a script to be reviewed, although it would never run there.
 import { execSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

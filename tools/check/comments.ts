@@ -1,6 +1,6 @@
 import ts from "typescript";
 
-/** A comment of a file, with what marks it as one. */
+/** A comment of a file, with its markers. */
 export interface Comment {
   readonly pos: number;
   readonly end: number;

@@ -1,11 +1,11 @@
-// The locks of a hundred articles: take it by one command, ask again after a pause while somebody
-// else has it.
+// The lock of a hundred articles: one command takes it, and it is retried after a pause while
+// another owner has it.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { script } from "./script.ts";
 
-/** How a lock lies in Redis, and how long to wait before the next try, in ms. */
+/** How a lock is stored in Redis, and how long to wait before the next try, in ms. */
 export interface SpinLock {
   /** False: another owner has it. */
   take(redis: Redis, name: string, owner: string, lease: number): Promise<boolean>;
@@ -13,7 +13,7 @@ export interface SpinLock {
   pause(attempt: number): number;
 }
 
-/** A string with its owner; always the same pause. */
+/** A string with its owner; the pause is always the same. */
 export const plain = (pause: number): SpinLock => ({
   take: async (redis, name, owner, lease) => (await redis.set(name, owner, "PX", lease, "NX")) === "OK",
   drop: compareAndDelete,
@@ -38,9 +38,9 @@ if redis.call("HINCRBY", KEYS[1], ARGV[1], -1) > 0 then return 0 end
 return redis.call("DEL", KEYS[1])`);
 
 /**
- * A hash of the owner and its number of entries: Redisson's layout without its channel. It is asked
- * for again after about 1, 2, 4 … 128 ms: half to one and a half of it, since with equal pauses all
- * callers ask at the same moment.
+ * A hash of the owner and its number of entries: Redisson's layout without its channel. The pause
+ * is about 1, 2, 4 … 128 ms, times a random factor from 0.5 to 1.5, because with equal pauses all
+ * callers would retry at the same moment.
  */
 export const reentrant: SpinLock = {
   take: async (redis, name, owner, lease) => (await enter(redis, name, owner, lease)) === null,
@@ -52,7 +52,7 @@ export const reentrant: SpinLock = {
  * Spins for up to `wait` ms. An owner is one acquisition: callers of one process exclude each
  * other. Nothing renews the lease.
  *
- * @returns the release; null when the lock was not free in that time
+ * @returns the release; null if the lock was not free in that time
  */
 export async function spin(
   lock: SpinLock,

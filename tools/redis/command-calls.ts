@@ -1,5 +1,5 @@
 /**
- * Calls of each command by what `INFO commandstats` says, in lower case; subcommands as Redis names
+ * Calls of each command according to `INFO commandstats`, in lower case; subcommands as Redis names
  * them: `script|load`.
  */
 export function commandCalls(info: string): Map<string, number> {

@@ -4,16 +4,16 @@ import { delimiter, join } from "node:path";
 /** The servers that this project can launch, the preferred one first. */
 export const REDIS_COMMANDS = ["redis-server", "valkey-server"];
 
-/** The path of the `redis-server` or `valkey-server` on the PATH; null when there is neither. */
+/** The path of the `redis-server` or `valkey-server` on the PATH; null if there is neither. */
 export function serverCommand(): string | null {
   return findCommand(REDIS_COMMANDS);
 }
 
 /**
- * The path of the first of these commands that can be executed; null when there is none. No shell is asked,
- * because the answer must not depend on aliases, nor a name be expanded.
+ * The path of the first of these commands that can be executed; null if there is none. Runs no
+ * shell, because aliases must not matter, and names must not be expanded.
  *
- * @param path the folders to look in; the PATH when left out
+ * @param path the folders to search; default: the PATH
  */
 export function findCommand(names: readonly string[], path?: string): string | null {
   const { PATH = "" } = process.env;

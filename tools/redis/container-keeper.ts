@@ -1,27 +1,28 @@
-// A process that keeps a Redis in a container for the one that forked it, and removes the container
-// when that one disconnects or is gone, however it ended. It has testcontainers to itself, which
-// takes half a second to load and listens to the signals of its process. See container.ts.
+// A process that keeps a Redis in a container for the process that forked it, and removes the
+// container when that process disconnects or is gone, however it ended. Only this process loads
+// testcontainers, which takes half a second and listens to the signals of its process. See
+// container.ts.
 import { GenericContainer, getContainerRuntimeClient, Wait } from "testcontainers";
 
 /**
- * What the keeper shall do, as JSON in its first argument. Without an image it only asks whether
- * Docker answers.
+ * The keeper's task, as JSON in its first argument. Without an image it only checks whether Docker
+ * answers.
  */
 export interface Order {
   image?: string;
-  /** More arguments for the server; later ones win over ours. */
+  /** More arguments for the server; later ones override ours. */
   args?: string[];
 }
 
-/** What it tells, in this order; an error is the last thing. */
+/** Its messages, in this order; an error is the last one. */
 export type News = "Docker answers" | { host: string; port: number } | { error: string };
 
 const PORT = 6379;
 
-// Callers come from outside the container, which a protected server without a password refuses.
+// Callers come from outside the container, and a protected server without a password refuses them.
 const COMMAND = ["redis-server", "--protected-mode", "no", "--save", "", "--appendonly", "no"];
 
-/** A Docker that answers does so at once; one that hangs must not hang its caller. */
+/** A working Docker answers at once; a hanging one must not hang its caller. */
 const DOCKER_ANSWERS_WITHIN_MS = 10_000;
 
 class Published extends GenericContainer {
@@ -34,7 +35,7 @@ class Published extends GenericContainer {
   }
 
   /**
-   * A server without a password is for this machine only; testcontainers would offer it to the
+   * A server without a password is for this machine only; testcontainers would publish it to the
    * whole network.
    */
   protected override async beforeContainerCreated(): Promise<void> {
@@ -45,7 +46,7 @@ class Published extends GenericContainer {
     this.#id = id;
   }
 
-  /** Removes what a start that failed has left behind. */
+  /** Removes the remains of a failed start. */
   async discard(): Promise<void> {
     if (this.#id === undefined) return;
     const { container } = await getContainerRuntimeClient();
@@ -102,7 +103,7 @@ if (image !== undefined) {
   const { started, host, port } = await start(image, args, docker);
   await tell({ host, port });
   await gone;
-  // Nothing is saved, so nothing is waited for.
+  // Nothing is saved, so the end need not wait.
   await started.stop({ timeout: 0 });
 }
 process.exit();

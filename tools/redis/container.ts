@@ -5,10 +5,12 @@ import { fileURLToPath } from "node:url";
 import type { News, Order } from "./container-keeper.ts";
 import type { RedisServer } from "./server.ts";
 
-/** Run when `TEST_REDIS_IMAGE` names no other. Any image will do that has a `redis-server` on its PATH. */
+/**
+ * Used unless `TEST_REDIS_IMAGE` names another. Any image with a `redis-server` on its PATH works.
+ */
 const IMAGE = "redis:7-alpine";
 
-/** The reason why nothing can run in a container here; null when it can. */
+/** Why nothing can run in a container here; null if it can. */
 export async function whyNoContainer(): Promise<string | null> {
   const keeper = forkKeeper({});
   return new Promise((resolve) => {
@@ -18,12 +20,13 @@ export async function whyNoContainer(): Promise<string | null> {
 
 /**
  * A Redis in a container, without persistence, published on the loopback interface unless Docker
- * runs elsewhere. The image is pulled when Docker lacks it. The container goes with `stop()`, or
- * with this process, however it ends.
+ * runs elsewhere. The image is pulled if Docker lacks it. `stop()` removes the container, and so
+ * does the end of this process.
  *
- * @param options.args more arguments for the server; later ones win over ours
- * @param options.say told in one line before the container starts, since the image may have to be pulled
- * @throws Error when no Docker answers, the image cannot be had, or the server does not start
+ * @param options.args more arguments for the server; later ones override ours
+ * @param options.say gets one line before the container starts, because the image may have to be
+ * pulled
+ * @throws Error if no Docker answers, the image is unavailable, or the server does not start
  */
 export function redisInContainer(options: {
   args?: string[];
@@ -42,11 +45,11 @@ export function redisInContainer(options: {
 }
 
 /**
- * Detached, since a Ctrl-C at the terminal is meant for us; the keeper sees us go and removes the
- * container.
+ * Detached, because a Ctrl-C at the terminal is meant for this process; the keeper sees it end and
+ * removes the container.
  */
 function forkKeeper(order: Order): ChildProcess {
-  // TypeScript here, JavaScript where this was compiled.
+  // TypeScript here, JavaScript in a compiled copy.
   const kind = extname(import.meta.url);
   const script = fileURLToPath(new URL(`./container-keeper${kind}`, import.meta.url));
   const execArgv = kind === ".ts" ? ["--import", "tsx"] : [];
@@ -64,7 +67,8 @@ function kept(keeper: ChildProcess, { host, port }: { host: string; port: number
   keeper.channel?.unref();
   let stopped: Promise<void> | undefined;
   const stop = async () => {
-    // While somebody waits for the end, it must keep this process alive, or the wait would be cut short.
+    // While a caller waits for the end, it must keep this process alive, or the wait would be cut
+    // short.
     keeper.ref();
     const exit = keeper.connected ? once(keeper, "exit") : [null];
     if (keeper.connected) keeper.disconnect();

@@ -18,11 +18,12 @@ export { serverCommand };
  *    another image than redis:7-alpine;
  * 4. on Debian or Ubuntu, as root, the package redis-server through apt-get, without starting its service.
  *
- * `HOLDFAST_NO_INSTALL=1` turns off the last two, which fetch what is not on this machine.
+ * `HOLDFAST_NO_INSTALL=1` turns off the last two, which download software.
  *
  * @param options.args more arguments for a launched server, such as `["--maxmemory", "50mb"]`
- * @param options.say told in one line before anything is fetched; writes to stderr when left out
- * @throws Error that names all these ways when none of them works, or says why the server did not start
+ * @param options.say gets one line before anything is downloaded; default: writes to stderr
+ * @throws Error that names all these ways if none of them works, or says why the server did not
+ * start
  */
 export async function findRedis(
   options: { args?: string[]; say?: (line: string) => void } = {},

@@ -6,10 +6,12 @@ import { findCommand } from "./command.ts";
 
 const run = promisify(execFile);
 
-/** Debian's packages ask this file before they start a service; exit code 101 means no. */
+/** Debian's packages run this file before they start a service; exit code 101 means no. */
 const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
+/** Locked while this repository runs apt-get: here, and in proof/run.mjs. */
+const APT_LOCK = "/tmp/holdfast-apt-get.lock";
 
-/** The reason why nothing can be installed here; null when it can. */
+/** Why nothing can be installed here; null if it can. */
 export function whyNotInstall(): string | null {
   const { HOLDFAST_NO_INSTALL } = process.env;
   if (HOLDFAST_NO_INSTALL === "1") return "HOLDFAST_NO_INSTALL=1";
@@ -20,16 +22,16 @@ export function whyNotInstall(): string | null {
 }
 
 /**
- * Installs Debian's redis-server package, without starting its service: what is wanted is the program.
+ * Installs Debian's redis-server package, without starting its service: only the program is needed.
  *
- * @param say told in one line what is about to happen, since this changes the machine
+ * @param say gets one line about what will happen, because this changes the machine
  * @throws Error with the last lines that apt-get wrote
  */
 export async function installRedis(say: (line: string) => void): Promise<void> {
   await installPackages(["redis-server"], say);
 }
 
-/** Installs Debian packages, as {@link installRedis} does. Ask {@link whyNotInstall} first. */
+/** Installs Debian packages, as {@link installRedis} does. Call {@link whyNotInstall} first. */
 export async function installPackages(names: string[], say: (line: string) => void): Promise<void> {
   const list = names.join(", ");
   say(`Not on this machine: installing Debian's ${list} (HOLDFAST_NO_INSTALL=1 prevents it) ...`);
@@ -39,7 +41,7 @@ export async function installPackages(names: string[], say: (line: string) => vo
   });
 }
 
-/** Runs the body while no package may start a service. A policy that stands there already is left alone. */
+/** Runs the body while no package may start a service. An existing policy is left alone. */
 export async function withoutServices(policy: string, body: () => Promise<void>): Promise<void> {
   const ours = await writeFile(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 }).then(
     () => true,
@@ -57,7 +59,9 @@ export async function withoutServices(policy: string, body: () => Promise<void>)
 
 async function aptGet(...args: string[]): Promise<void> {
   try {
-    await run("apt-get", args, {
+    // RACE: apt-get fails at once while another one is running. The tests and proof/run.mjs may
+    // install at the same time; each waits for the other by locking this file.
+    await run("flock", [APT_LOCK, "apt-get", ...args], {
       env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
       maxBuffer: 64 * 1024 * 1024,
     });

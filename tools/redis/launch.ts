@@ -6,17 +6,17 @@ import { freePort } from "./probe.ts";
 import { AddressInUse, type Prepared, startProcess } from "./process.ts";
 import { Launched, type LocalServer, type Start } from "./server.ts";
 
-/** How often a port chosen by us may turn out to be taken before something else must be wrong. */
+/** How often a port that we chose may turn out to be taken before there must be another cause. */
 const PORT_ATTEMPTS = 5;
 
 export interface LaunchOptions {
-  /** More arguments for the server; later ones win over ours. */
+  /** More arguments for the server; later ones override ours. */
   args?: string[];
-  /** A free one when left out. */
+  /** Default: a free one. */
   port?: number;
-  /** The working folder, kept at the end; a temporary one, removed at the end, when left out. */
+  /** The working folder, kept at the end. Default: a temporary one, removed at the end. */
   dir?: string;
-  /** The server's program; the one on the PATH when left out. */
+  /** The server's program. Default: the one on the PATH. */
   command?: string;
   /**
    * Called once, before the first start, with the working folder: a place for files that the server
@@ -28,8 +28,8 @@ export interface LaunchOptions {
 /**
  * Launches a Redis on the loopback interface, without persistence, and waits until it answers.
  *
- * @throws Error when there is no server program, when the port is taken, or (with the end of the
- *   server's log) when it ends or does not answer within 10 s
+ * @throws Error if there is no server program, if the port is taken, or (with the end of the
+ * server's log) if it ends or does not answer within 10 s
  */
 export async function launchServer(options: LaunchOptions = {}): Promise<LocalServer> {
   const command = options.command ?? serverCommand();

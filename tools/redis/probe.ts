@@ -6,8 +6,8 @@ import { connect as connectTls } from "node:tls";
 const HIGHEST_PORT = 55_535;
 
 /**
- * A loopback port that was free a moment ago. Somebody may take it before its user does: be ready
- * to ask again.
+ * A loopback port that was free a moment ago. Another process may take it before its user does: be
+ * ready to ask again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -20,10 +20,10 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Does the Redis of this process id answer on this loopback port? PING says that somebody serves;
- * INFO says who: another process may have been quicker to take the port. A server with a password
- * answers neither, but NOAUTH; and QUIT spares the waiting for more when a stranger has answered.
- * Never rejects; gives up after a second.
+ * Does the Redis of this process id answer on this loopback port? PING shows that a server answers;
+ * INFO shows which one: another process may have taken the port first. A server with a password
+ * answers only NOAUTH; and QUIT avoids waiting for more after the answer of a foreign server. Never
+ * rejects; gives up after a second.
  *
  * @param ca the authority that vouches for the server, if it speaks TLS
  */

@@ -7,30 +7,30 @@ import { setTimeout as delay } from "node:timers/promises";
 import { answers } from "./probe.ts";
 import { endWithProcess } from "./reaper.ts";
 
-/** What a server is started with beside its arguments, the same in all its lives. */
+/** What a server is started with in addition to its arguments, the same at each start. */
 export interface Prepared {
-  /** A configuration file, which the server may rewrite; the arguments win over it. */
+  /** A configuration file, which the server may rewrite; the arguments override it. */
   configFile?: string;
-  /** Environment variables beside those of this process. */
+  /** Environment variables in addition to those of this process. */
   env?: Record<string, string>;
   tls?: TlsFiles;
   /** Called before each start. */
   starting?(): void;
 }
 
-/** Paths of PEM files. With them the server speaks TLS, and nothing else. */
+/** Paths of PEM files. With them the server speaks TLS only. */
 export interface TlsFiles {
-  /** The certificate of the authority: what a client must be given to trust the server. */
+  /** The certificate of the authority: a client needs it to trust the server. */
   ca: string;
   /** The server's. */
   cert: string;
   key: string;
 }
 
-/** One life of a server; a restart makes another. */
+/** One run of a server; a restart begins another. */
 export interface ServerProcess {
   readonly pid: number;
-  /** Whether the process is there, even if it is stopped. */
+  /** Does the process exist, even if it is stopped? */
   readonly lives: boolean;
   /** Sends a signal that does not end it. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
@@ -41,7 +41,7 @@ export interface ServerProcess {
 /** The port is taken: worth another try on another port. */
 export class AddressInUse extends Error {}
 
-/** A cold start takes some 20 ms; a busy machine may take a hundred times that. */
+/** A cold start takes about 20 ms; a busy machine may take a hundred times as long. */
 const READY_WITHIN_MS = 10_000;
 const BETWEEN_PROBES_MS = 10;
 
@@ -49,7 +49,8 @@ const BETWEEN_PROBES_MS = 10;
  * Starts a server on the loopback interface and waits until it answers. It does not keep this
  * process alive, and ends with it.
  *
- * @throws AddressInUse; Error with the end of the server's log when it ends or does not answer within 10 s
+ * @throws AddressInUse; Error with the end of the server's log if it ends or does not answer within
+ * 10 s
  */
 export async function startProcess(
   options: Prepared & { command: string; args: string[]; port: number; dir: string },
@@ -63,7 +64,7 @@ export async function startProcess(
     ...options.args,
   ];
 
-  // A file and not a pipe: a pipe would have to be read, and would keep this process alive.
+  // A file, not a pipe: a pipe would have to be read, and would keep this process alive.
   const output = openSync(log, "w");
   options.starting?.();
   const child = spawn(command, args, {
@@ -80,7 +81,7 @@ export async function startProcess(
 
   const kill = async (signal: NodeJS.Signals) => {
     if (!running()) return;
-    // While somebody waits for the end, the child must keep this process alive, or the wait would
+    // While a caller waits for the end, the child must keep this process alive, or the wait would
     // be cut short.
     child.ref();
     const exit = once(child, "exit");

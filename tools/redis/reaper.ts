@@ -2,16 +2,17 @@ const doomed = new Set<() => void>();
 let listening = false;
 
 /**
- * Has `end` called when this process ends, also by SIGINT, SIGTERM or SIGHUP. It must be synchronous: nothing
- * else runs in an 'exit' hook. There is one hook for all, because Node warns from the eleventh listener on.
+ * Calls `end` when this process ends, also by SIGINT, SIGTERM or SIGHUP. It must be synchronous:
+ * nothing else runs in an 'exit' hook. There is one hook for all, because Node warns from the
+ * eleventh listener on.
  *
- * @returns takes the promise back, for something that has ended by itself
+ * @returns a function that cancels this, for a server that has ended by itself
  */
 export function endWithProcess(end: () => void): () => void {
   if (!listening) {
     listening = true;
     process.on("exit", endAll);
-    // Before the others, because one that listens once is no longer there when its turn is over.
+    // Before the others, because a listener registered with `once` is gone after its turn.
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
       process.prependListener(signal, endBySignal);
   }
@@ -25,9 +26,9 @@ function endAll(): void {
 }
 
 /**
- * A signal ends a process without 'exit', unless there is a listener for it. Another listener
- * decides what the signal means, and 'exit' follows when it ends the process; without one, the
- * process must end as it would without us.
+ * A signal without a listener ends a process without 'exit'. Another listener decides what the
+ * signal means, and 'exit' follows if it ends the process. Without one, the process must end as it
+ * would without this hook.
  */
 function endBySignal(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) > 1) return;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Redis } from "ioredis";
 
-/** A Lua script with one key: sent by its hash, and in full when the server does not know it yet. */
+/** A Lua script with one key: sent by its hash, and in full if the server does not know it yet. */
 export function script(
   lua: string,
 ): (redis: Redis, key: string, ...args: (string | number)[]) => Promise<unknown> {

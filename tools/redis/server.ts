@@ -8,34 +8,34 @@ export interface RedisServer {
   readonly url: string;
   readonly host: string;
   readonly port: number;
-  /** Stops the server if it was launched for us, and removes its private folder. Safe to call twice. */
+  /**
+   * Stops the server if this process launched it, and removes its private folder. Safe to call
+   * twice.
+   */
   stop(): Promise<void>;
 }
 
 /** A Redis that this process launched, and that ends with it. */
 export interface LocalServer extends RedisServer {
-  /** The process id now; `restart()` changes it. */
+  /** The present process id; `restart()` changes it. */
   readonly pid: number;
   /** "suspended" only by `suspend()`. */
   readonly state: "running" | "suspended" | "ended";
-  /** Where the server works and writes its log, `server.log`. */
+  /** The server's working folder, with its log, `server.log`. */
   readonly dir: string;
-  /** Ends the server as a crash would (SIGKILL when left out) and waits until it is gone. */
+  /** Ends the server as a crash would (default: SIGKILL) and waits until it is gone. */
   kill(signal?: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<void>;
-  /**
-   * Stops it where it stands (SIGSTOP): its connections stay open, and nothing is answered until
-   * `resume()`.
-   */
+  /** Suspends it (SIGSTOP): its connections stay open, and nothing is answered until `resume()`. */
   suspend(): void;
   resume(): void;
   /**
-   * Starts it again on the same port, and empty, since nothing is persisted. Kills it first if it
+   * Starts it again on the same port, and empty, because nothing is persisted. Kills it first if it
    * still runs.
    */
   restart(): Promise<void>;
 }
 
-/** Starts a life of a server on this port. */
+/** Starts the server on this port. */
 export type Start = (port: number) => Promise<ServerProcess>;
 
 export class Launched implements LocalServer {
@@ -79,7 +79,7 @@ export class Launched implements LocalServer {
   }
 
   async kill(signal: "SIGKILL" | "SIGTERM" | "SIGINT" = "SIGKILL"): Promise<void> {
-    // A suspended process hears no other signal.
+    // A suspended process receives no other signal.
     if (signal !== "SIGKILL") this.resume();
     await this.#process.kill(signal);
     this.#suspended = false;
@@ -103,7 +103,8 @@ export class Launched implements LocalServer {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    // SIGKILL, since there is nothing to save, and it also ends a server that a test has frozen.
+    // SIGKILL, because there is nothing to save, and it also ends a server that a test has
+    // suspended.
     await this.kill();
     this.#forget();
     if (this.#folderIsOurs) await rm(this.dir, { recursive: true, force: true });

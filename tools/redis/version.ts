@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
 
 /**
- * The version of a server program, such as [7, 0, 15]: what its `--version` says. A Valkey counts
- * by its own number, which began at 7.2.
+ * The version of a server program, such as [7, 0, 15], from its `--version`. A Valkey has its own
+ * numbers, which began at 7.2.
  *
- * @throws Error when the program cannot be run, or says no version
+ * @throws Error if the program cannot be run, or reports no version
  */
 export function versionOf(command: string): number[] {
   const said = execFileSync(command, ["--version"], { encoding: "utf8" });
@@ -14,8 +14,8 @@ export function versionOf(command: string): number[] {
 }
 
 /**
- * Is this version, [7, 0, 15] for one, at least that one, "7.0" for one? Parts that it does not
- * name do not count.
+ * Is this version, such as [7, 0, 15], at least the other one, such as "7.0"? Missing parts do not
+ * count.
  */
 export function isAtLeast(version: readonly number[], least: string): boolean {
   for (const [i, part] of least.split(".").map(Number).entries()) {

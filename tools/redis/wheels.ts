@@ -6,18 +6,19 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { versionOf } from "./version.ts";
 
-// A machine has at most one Redis from its distribution. These come inside Python packages (wheels),
-// ready to run: the oldest Redis that Holdfast works on, and the newest servers that a package has.
+// A machine has at most one Redis from its distribution. These come inside Python packages
+// (wheels), ready to run: the oldest Redis that Holdfast supports, and the newest servers that a
+// package has.
 
 /** A server program inside a wheel for Linux on x64. None of them speaks TLS. */
 interface Wheel {
-  /** What the program's `--version` says. */
+  /** The output of the program's `--version`. */
   readonly version: string;
-  /** The package and its version, as pip takes it. */
+  /** The package and its version, in pip's form. */
   readonly from: string;
-  /** Of the whole wheel. */
+  /** The checksum of the whole wheel. */
   readonly sha256: string;
-  /** Where the program is in it. */
+  /** The program's path in it. */
   readonly program: string;
 }
 
@@ -51,7 +52,7 @@ const WHEELS: Readonly<Record<string, Wheel>> = {
 /** The names of the servers that {@link fetchServer} knows, the oldest first. */
 export const wheelNames: readonly string[] = Object.keys(WHEELS);
 
-/** The same file whatever Python is here: the checksum is one file's. */
+/** The same file whatever Python is here: the checksum is for one file. */
 const FILE = [
   ...["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_17_x86_64"],
   ...["--implementation", "cp", "--python-version", "3.11", "--abi", "cp311", "--abi", "none"],
@@ -65,7 +66,7 @@ const cache = fileURLToPath(new URL("../../node_modules/.cache/wheels", import.m
  * The path of this server's program, fetched on the first call.
  *
  * @param name one of {@link wheelNames}
- * @throws Error with one line that says why it cannot be had here
+ * @throws Error with one line that says why it is unavailable here
  */
 export async function fetchServer(name: string): Promise<string> {
   const wheel = WHEELS[name];
@@ -79,7 +80,7 @@ export async function fetchServer(name: string): Promise<string> {
   if (platform !== "linux" || arch !== "x64")
     throw new Error(`it is for linux x64, this is ${platform} ${arch}`);
   await mkdir(cache, { recursive: true });
-  // Beside its place: it gets there whole, by one rename.
+  // Next to its final path: one rename then puts it there, complete.
   const temp = await mkdtemp(join(cache, `${name}-`));
   try {
     const file = await download(wheel, temp);

@@ -5,40 +5,40 @@ import type { Place } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
 import { newNonce } from "../../util/random.ts";
 import { harmless } from "../../util/visible.ts";
-import { atMost, type Looked, lookAt } from "./server.ts";
+import { atMost, type Looked, lookAt } from "./one-server.ts";
 
-/** What a client has that can be looked at. */
+/** The parts of a client that can be checked. */
 export interface Checkable {
   /** The server; in Cluster its primaries; the masters of a quorum. */
   places(): readonly Place[];
   readonly isCluster: boolean;
   readonly isQuorum: boolean;
   readonly restartDelay: number;
-  /** Where this client hears of a lock. */
+  /** The channel on which this client receives a lock's messages. */
   channel(name: string): string;
-  /** Says something there, everywhere. */
+  /** Publishes on that channel, at all servers. */
   publish(channel: string, message: string): Promise<unknown>;
-  /** Why nothing is connected. */
+  /** Why there is no connection. */
   trouble(): Error;
 }
 
-/** What is left for the servers of a Cluster that did not answer in time, in ms. */
+/** The time left for the servers of a Cluster that did not answer in time, in ms. */
 const LEAST = 50;
 
-/** Looks at servers, rights and messages side by side. Never rejects. */
+/** Checks servers, rights and messages in parallel. Never rejects. */
 export async function check(
   target: Checkable,
   { inbox, clientId, lock }: { inbox: GrantInbox; clientId: string; lock: (name: string) => Lock },
   { timeout, replicas }: { timeout: number; replicas: number },
 ): Promise<Check> {
   const { isCluster, isQuorum, restartDelay } = target;
-  // The lock with which it is tried, of this process alone. Several checks at a time wait for each other.
+  // The lock for the check, used by this process alone. Concurrent checks wait for each other.
   const name = `holdfast:check:${clientId}`;
   const until = clocks.mono.now() + timeout;
-  // Shows the rights as nothing else does: all that a lock writes is written.
+  // The only real test of the rights: a lock's commands all run.
   const take = async (): Promise<void> => (await lock(name).lock({ wait: timeout })).unlock();
   const taking = problemOf("A lock cannot be taken and given back", take, timeout);
-  // A Cluster knows its nodes when its first command is answered.
+  // A Cluster client knows the nodes after its first command is answered.
   if (isCluster) await taking;
   const servers = target.places();
   const left = Math.max(LEAST, until - clocks.mono.now());
@@ -51,7 +51,7 @@ export async function check(
     ),
     taking,
     problemOf(
-      "Messages are not heard, so waiters would look for their turn",
+      "Messages do not arrive, so waiters would have to poll",
       () => hear(target, inbox, name, left),
       left,
     ),
@@ -67,16 +67,17 @@ export async function check(
   return {
     ok: isEnough && problems.length === 0,
     problems: [...problems, ...twins, ...looked.flatMap((one) => one.problems)],
+    warnings: looked.flatMap((one) => one.warnings),
     unknown: looked.flatMap((one) => one.unknown),
     roundTrip: roundTrips.length > 0 ? Math.max(...roundTrips) : null,
-    servers: looked.map(({ runId: _, unknown: __, ...server }) => server),
+    servers: looked.map(({ runId: _, unknown: __, warnings: ___, ...server }) => server),
   };
 }
 
-/** Publishes to itself, and hears it. */
+/** Publishes a message to itself, and waits for it. */
 async function hear(target: Checkable, inbox: GrantInbox, name: string, timeout: number): Promise<void> {
   const where = target.channel(name);
-  // Grants come there too: it stays subscribed for the first waiter.
+  // Grants use the same channel: it stays subscribed for the first waiter.
   if (!target.isQuorum) inbox.listen(where);
   const said = `check ${newNonce()}`;
   let stop = (): void => {};
@@ -87,7 +88,7 @@ async function hear(target: Checkable, inbox: GrantInbox, name: string, timeout:
   });
   try {
     await inbox.subscriptions.ready(where);
-    // A master that hangs takes its time to fail; what the others told is heard meanwhile.
+    // A master that hangs takes its time to fail; the others' messages come meanwhile.
     await atMost(Promise.race([heard, target.publish(where, said).then(() => heard)]), timeout);
   } finally {
     stop();

@@ -3,89 +3,91 @@ import type { HolderFlag } from "../../redis/replies.ts";
 import { clocks, type Instant, NEVER } from "../../util/clock.ts";
 
 /**
- * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield.
- * R1: its id is used for nothing else, ever. Scopes, passes and re-entries happen inside one hold
+ * One owner or waiter in Redis: one attempt, with the queueing after it, or one yield.
+ * R1: its id is used for nothing else, ever. Scopes, local hand-offs and re-entries happen inside one hold
  * and are invisible to Redis.
  *
- * It knows how long it is surely ours, on this process's clocks, whatever Redis does and whether or
- * not it can be reached. Redis counts a TTL from the moment at which its script ran. We do not know
- * that moment on our clock, but we know an earlier one: t, when a command was sent, together with
- * S, the server's time when that command ran. A TTL that was set at server time S_g ends, on our
- * clock, no earlier than t + (S_g − S) + TTL. A hundredth is taken off for clocks that run at
- * different rates, and 2 ms for Redis's whole milliseconds. The end only moves forward.
+ * It computes until when it is surely ours, on this process's clocks, whether or not Redis can be
+ * reached. Redis counts a TTL from the moment at which its script ran. On our clock we know only an
+ * earlier moment: t, when a command was sent, together with S, the server's time when that command
+ * ran. A TTL that was set at server time S_g ends, on our clock, no earlier than t + (S_g − S) +
+ * TTL. A hundredth is taken off for clocks that run at different rates, and 2 ms for Redis's whole
+ * milliseconds. The end only moves forward.
  */
 export class Hold {
   readonly id: string;
   readonly name: string;
   /**
-   * The label of the caller for which it was asked, behind a space, as Redis has it behind the id;
-   * "": none, as of nearly all.
+   * The label of the caller that asked for it, after a space, as Redis stores it after the id; "":
+   * none, as for nearly all.
    */
   declare readonly label: string;
-  /** When the command was sent that names it first. */
+  /** When the first command that names it was sent. */
   readonly sent: Instant;
-  /** The fencing token of its grant; passes add to it. */
+  /** The fencing token of its grant; local hand-offs add to it. */
   token = 0;
   /** The TTL that Redis was last known to set, in ms: the grant window until a claim raised it. */
   ttl = 0;
   /**
-   * The longest TTL that was ever asked for it, in ms: what Redis may have set, whether or not it
-   * has said so.
+   * The longest TTL that was ever requested for it, in ms. Redis may have set it, whether or not it
+   * has answered.
    */
   mayLive = 0;
-  /** By all that was ever asked for it, answered or not, it may live until then, on the monotonic clock. */
+  /**
+   * Until when it may live, on the monotonic clock, by every request made for it, answered or not.
+   */
   mayLiveUntil = 0;
   /**
-   * When the last command was sent to which Redis has said that it is ours; a grant counts from
-   * when that was made. Nobody is asked for a while after that (`isFresh`).
+   * When the last command was sent that Redis answered with "ours"; for a grant, when it was made.
+   * For a while after that no round trip is needed (`isFresh`).
    */
   seen = NEVER;
   /**
-   * What the lock's value says of this process, as Redis has said: 1, 2: a message tells when
-   * somebody begins to wait.
+   * What the lock's value says about this process, as Redis reported it. 1, 2: a message notifies
+   * it when another caller begins to wait.
    */
   flag: HolderFlag = 0;
   /** It was acquired for the window only, because it may stay with this process when it is unlocked. */
   lingers = false;
   /**
-   * Since when somebody else wants the lock, or may want it. Null: nobody does. It stays so to the
-   * end of the hold.
+   * Since when another process wants the lock, or may want it. Null: none does. Set until the hold
+   * ends.
    */
   wantedAt: number | null = null;
-  /** Since when somebody has said that it waits for the lock. Null: nobody has. */
+  /** Since when another process has reported that it waits. Null: none has. */
   recalledAt: number | null = null;
-  /** It was released by force: nobody may have it any more. */
+  /** It was force-released: no caller may have it any more. */
   isRevoked = false;
-  /**
-   * What its kind knows of it besides: of a quorum lock, what each node has said. Nobody else looks
-   * at it.
-   */
+  /** Its kind's data about it: for a quorum lock, each node's answer. Only the kind reads it. */
   record: object | null = null;
-  /** How often it may be passed on. */
+  /** How many local hand-offs it allows. */
   mayPass = Number.POSITIVE_INFINITY;
   /**
-   * Its entry in the queue up to its id, as it was first sent: every later command names this one,
-   * whatever a caller behind the first wants. Empty: it was never told to queue.
+   * Its queue entry up to its id, as first sent: every later command names this one, whatever a
+   * later caller wants. Empty: it was never to be queued.
    */
   entry = "";
   /**
-   * Passes made; how many of them count against the limit of passes; and when the lock came here,
-   * on the monotonic clock.
+   * Local hand-offs made; how many of them count against the limit; and when the lock came here, on
+   * the monotonic clock.
    */
   passes = 0;
   turns = 0;
   ownedAt = 0;
   /**
-   * When it is over on each clock, the earlier one counts; and when the command was sent whose
-   * answer told S. Only read elsewhere.
+   * When it ends on each clock, of which the earlier one counts; and when the command was sent
+   * whose answer gave S. Read-only elsewhere.
    */
   endMono = Number.NEGATIVE_INFINITY;
   endWall = Number.NEGATIVE_INFINITY;
   asked: Instant;
-  /** S in µs; 0 until a reply told it. Then S_g − S counts as 0, which is too early and therefore safe. */
+  /**
+   * S in µs; 0 until a reply gave it. Then S_g − S counts as 0, which is too early and therefore
+   * safe.
+   */
   #server = 0;
 
-  /** To be made just before that command is sent. */
+  /** Construct it just before the command that names it is sent. */
   constructor(id: string, name: string) {
     this.id = id;
     this.name = name;
@@ -94,8 +96,8 @@ export class Hold {
   }
 
   /**
-   * A command is sent that may set its TTL to this. Not noted when it is answered: the answer may
-   * be lost, and the hold must then be taken back for as long as it can live.
+   * A command is sent that may set its TTL to this. Recorded now and not with the answer: the
+   * answer may be lost, and the hold must then be withdrawn for as long as it can live.
    */
   asks(ttl: number, at = clocks.mono.now()): void {
     if (ttl > this.mayLive) this.mayLive = ttl;
@@ -103,17 +105,17 @@ export class Hold {
   }
 
   /**
-   * Can a script have granted it so? For no longer than was asked for; a client that hears nothing
-   * may get a window.
+   * Can a script have granted this? The TTL is at most the requested one, or a window for a client
+   * without messages.
    */
   fits({ ttl }: Grant): boolean {
     return ttl <= Math.max(this.mayLive, GRANT_WINDOW);
   }
 
   /**
-   * A command that names it was answered. R4: (t, S) is one pair and is replaced only by an answer.
-   * If t moved when a re-check is sent, a grant that was executed before it would get a deadline
-   * after its key.
+   * A command that names it was answered. R4: (t, S) is one pair, replaced only by an answer. If t
+   * moved when a re-check was sent, a grant that ran before it would get a deadline after its key's
+   * end.
    */
   answered(sent: Instant, serverMicros: number): void {
     this.asked = sent;
@@ -121,9 +123,9 @@ export class Hold {
   }
 
   /**
-   * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never
-   * later than received + TTL. `sent`: when the command was sent that this answers; null: it is a
-   * message. `told`: what the lock's value says since then.
+   * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Its end
+   * is never later than received + TTL. `sent`: when the answered command was sent; null: it is a
+   * message. `flag`: what the lock's value has said since then.
    */
   owned({ at, ttl, token, waits }: Grant, sent: Instant | null, flag: HolderFlag = 0): void {
     if (sent) {
@@ -151,13 +153,15 @@ export class Hold {
     if (waits) this.recall(mono);
   }
 
-  /** Somebody else waits for the lock, and has said so. */
+  /** Another process has reported that it waits for the lock. */
   recall(at: number): void {
     this.recalledAt ??= at;
     this.want(at);
   }
 
-  /** Somebody else wants the lock, or nobody can tell: from now on its passes are limited. */
+  /**
+   * Another process wants the lock, or that is unknown: from now on local hand-offs are limited.
+   */
   want(at: number): void {
     if (this.wantedAt !== null) return;
     this.wantedAt = at;
@@ -165,19 +169,19 @@ export class Hold {
   }
 
   /**
-   * Was it ours so lately that a caller may get it without asking Redis? RACE: a lock that was
-   * deleted, or that a failover has forgotten, is somebody else's by now, and nobody tells us. This
-   * bounds how long callers here go on.
+   * Was it confirmed so recently that a caller may get it without a round trip? RACE: a lock that
+   * was deleted, or that a failover lost, may have another holder by now, and no message says so.
+   * This limits how long callers here continue.
    */
   isFresh(mono: number, wall: number): boolean {
     return mono < this.seen.mono + FRESH && wall < this.seen.wall + FRESH;
   }
 
   /**
-   * A renewal that was sent then raised its TTL to this; `read`: when its answer came, if not just
-   * now. Returns whether it counts. RACE: a copy of the acquire that the network kept may have
-   * queued the hold again, and it may have been granted again. So what is answered after the
-   * deadline may be about that grant, and does not count. `told`: what it asked for; null: nothing.
+   * A renewal sent at `sent` raised its TTL to this; `read`: when its answer came, if not just now.
+   * Returns whether it counts. RACE: a copy of the acquire that the network delayed may have queued
+   * the hold again, and Redis may have granted it again. An answer after the deadline may be about
+   * that grant, so it does not count. `flag`: what the renewal asked for; null: nothing.
    */
   renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, flag: HolderFlag | null = null): boolean {
     if (this.left(read?.mono, read?.wall) <= 0) return false;
@@ -189,14 +193,14 @@ export class Hold {
     return true;
   }
 
-  /** A command that was sent then has set its TTL to this. */
+  /** A command sent at `sent` has set its TTL to this. */
   lasts(sent: Instant, ttl: number): void {
     const span = ttl * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
     this.endMono = Math.max(this.endMono, sent.mono + span);
     this.endWall = Math.max(this.endWall, sent.wall + span);
   }
 
-  /** ms until it is surely ours no more, negative after that. The earlier of both clocks counts. */
+  /** ms until it may no longer be ours, negative after that. The earlier of both clocks counts. */
   left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
     return Math.min(this.endMono - mono, this.endWall - wall);
   }
@@ -204,31 +208,31 @@ export class Hold {
 
 /**
  * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and
- * whether anybody else waited then. From a reply or a message.
+ * whether another caller waited then. From a reply or a message.
  */
 export interface Grant {
   readonly at: number;
   readonly ttl: number;
   readonly token: number;
   readonly waits: boolean;
-  /** Of permits: how many. Left out: as many as were asked for. */
+  /** For permits: how many. Left out: as many as requested. */
   readonly units?: number;
 }
 
-/** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */
+/** Redis's answer to a renewal. `waits`: does another caller wait? Null: unknown. */
 export interface Renewed {
   readonly ttl: number;
   readonly waits: boolean | null;
-  /** Is the holder told of waiters from now on? */
+  /** Is the holder notified of waiters from now on? */
   readonly isTold: boolean;
   /** When it was read, if not just now. */
   readonly read?: Instant;
 }
 
-// One text for all that have no label, and no field in any of them.
+// Shared default on the prototype: saves a field per unlabelled hold.
 Object.assign(Hold.prototype, { label: "" });
 
-/** A hold that was asked for by a caller with a label. */
+/** A hold for a caller with a label. */
 export class LabelledHold extends Hold {
   override readonly label: string;
 

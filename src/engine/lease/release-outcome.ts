@@ -3,24 +3,24 @@ import { nounOf } from "../../api/wording.ts";
 import { isRefusal, type ReleaseAnswer } from "../../redis/replies.ts";
 import type { Hold } from "./hold.ts";
 
-// How a hold ended, by what Redis answered to its release, or did not.
+// How a hold ended, by Redis's answer to its release, or the lack of one.
 
 /** Whose hold it is, for messages. */
 type Kind = Parameters<typeof nounOf>[0];
 
 /**
- * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
+ * How a hold ended, by Redis's answer to its release or yield. Null: as it should.
  *
- * "Gone" can mean that our own command was executed twice: the connection broke before the first
- * reply was read, nobody waited, and the second copy found nothing. That is so when the connection
- * did break, the hold's time is not over, and the server is one that has given our token. Otherwise
+ * "Gone" can mean that our own command ran twice: the connection broke before the first reply was
+ * read, no process waited, and the second copy found nothing. That is so if the connection did
+ * break, the hold's time is not over, and the server is one that has issued our token. Otherwise
  * the lock was lost before it was released.
  *
  * RACE, a slow release: it is only sent while the hold is valid, so the work was protected to its
- * end. Where its answer is read when that time is over, the command may have been so long on its
- * way that the key ran out first, and somebody else may have the lock by then: nothing was lost. An
- * answer in time is proof: the key should have been there. What this hides is a key that was
- * deleted, or taken by force, before a release that was slow too.
+ * end. If its answer is read after that time, the command may have taken so long that the key
+ * expired first, and another process may have the lock by then: nothing was lost. An answer in time
+ * is proof: the key should have been there. This hides a key that was deleted or force-released
+ * before a release that was slow too.
  */
 export function releaseOutcome(
   hold: Hold,
@@ -42,8 +42,8 @@ export function releaseOutcome(
 }
 
 /**
- * Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in
- * the way passes.
+ * Why replicas will never confirm a hold, as an error for each caller. Null: the obstacle is
+ * temporary.
  */
 export function refused(name: string, error: unknown, kind: Kind): (() => Error) | null {
   if (error instanceof NotReplicatedError)
@@ -62,5 +62,5 @@ export function unconfirmed(hold: Hold, cause: unknown, kind: Kind): LockUnavail
   );
 }
 
-/** Of an unlock behind which Redis is not asked: one promise for all of them. */
+/** The result of an unlock that needs no round trip: one promise for all. */
 export const DONE: Promise<void> = Promise.resolve();

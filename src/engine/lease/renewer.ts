@@ -1,21 +1,23 @@
 import type { HolderFlag, RenewAnswer } from "../../redis/replies.ts";
 
-/** Raises the TTL of holds of one lock kind: several in one call, an answer for each, in order. */
+/**
+ * Raises the TTL of holds of one lock kind: several in one call, with an answer for each, in order.
+ */
 export interface Renewer {
   /**
-   * How many in one call. In Cluster one: locks have slots of their own, and a key by itself is
-   * there in a migration too.
+   * How many in one call. In Cluster one: each lock has its own slot, and during a migration a
+   * single key can still be found.
    */
   readonly batch: number;
-  /** The longest lease, in ms; left out: whatever a timer can wait. */
+  /** The longest lease, in ms; left out: as long as a timer can wait. */
   readonly longestLease?: number;
   /** `ttl` in ms, counted from now; never shortens. Rejects when there was no answer within `timeout` ms. */
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]>;
 }
 
 /**
- * A hold to be renewed. `label`: as the hold has it. `record`: what its kind keeps about it.
- * `told`: the digit that the lock gets; null: as it is.
+ * A hold to renew. `label`: the hold's. `record`: its kind's data about it. `flag`: the digit to
+ * set in the lock; null: unchanged.
  */
 export interface Renewal {
   readonly name: string;

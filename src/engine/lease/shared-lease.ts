@@ -7,10 +7,10 @@ import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import type { Timers } from "../../util/timers.ts";
-import { expiryOf } from "./expiry.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 import type { Terms } from "./terms.ts";
+import { whyExpired } from "./why-expired.ts";
 
 /**
  * One caller's time with the lock, shared by all calls that re-entered or borrowed it in the caller's scope.
@@ -26,7 +26,7 @@ export class SharedLease implements Caller, Departure {
   readonly kind: EventKind;
   readonly name: string;
   readonly hold: Hold;
-  /** 0: its kind has none. Of permits one that fences nothing. */
+  /** 0: its kind has none, or it is a permit without fencing. */
   readonly token: number;
   firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;
@@ -35,19 +35,21 @@ export class SharedLease implements Caller, Departure {
   since = clocks.mono.now();
   #sinceWall = clocks.wall.now();
   loss: LockLostError | null = null;
-  /** Its last user did not leave: the end of a scope has taken its lease, and that was told as a loss. */
+  /**
+   * Its last user did not leave: the end of a scope took its lease, and reported that as a loss.
+   */
   isTaken = false;
-  /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
+  /** At its end Redis must confirm that it was held: it is neither handed on locally nor cached. */
   isConfirmed = false;
   /**
-   * Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal
-   * is under way.
+   * When the watchdog renews it, on the monotonic clock. Infinity: never, or while a renewal is
+   * under way.
    */
   due = Number.POSITIVE_INFINITY;
   /**
-   * The first handle on it, until the watchdog watches that: from then on it is not held on to, so
-   * it can be collected. Only the first one counts: the others are of users that may end before it
-   * does. Undefined: there is none yet.
+   * Its first handle, until the watchdog watches that handle: from then on nothing here references
+   * it, so it can be collected. Only the first one counts: the other users may end earlier.
+   * Undefined: there is none yet.
    */
   handle: object | null | undefined;
   #end: number;
@@ -58,7 +60,7 @@ export class SharedLease implements Caller, Departure {
   #state: "held" | "ended" | "lost" = "held";
   #controller: AbortController | undefined;
   #isSettled = false;
-  /** Told when the release of its last user is answered. */
+  /** Called when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
   /** `caller`: the call that acquired it. */
@@ -75,9 +77,9 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * From now on it is held under other terms; so far it was kept while its holder waited for other
-   * locks. Its watchdog must be told, and Redis must have been. An explicit lease ends after its
-   * own time, though the hold may live longer.
+   * Starts the caller's own terms; until now it was kept while its holder waited for other locks.
+   * The caller must notify the watchdog, and must have raised its TTL in Redis. An explicit lease
+   * ends after its own time, though the hold may live longer.
    */
   begin(terms: Terms): void {
     this.terms = terms;
@@ -90,8 +92,8 @@ export class SharedLease implements Caller, Departure {
   // ---- is it held?
 
   /**
-   * Computed, not remembered: true only while the deadline is ahead, also in the first statement
-   * after a long stop.
+   * Computed on each read: true only before the deadline, even in the first statement after a long
+   * pause of the process.
    */
   get held(): boolean {
     return this.#state === "held" && this.left() > 0;
@@ -102,12 +104,12 @@ export class SharedLease implements Caller, Departure {
     return this.#users === 0;
   }
 
-  /** Of a semaphore: how many permits it has. */
+  /** For a semaphore: how many permits it has. */
   get units(): number | undefined {
     return this.terms.permits?.units;
   }
 
-  /** What messages call it. */
+  /** The lease's name in messages. */
   get noun(): string {
     return nounOf(this.owner.kind);
   }
@@ -121,7 +123,7 @@ export class SharedLease implements Caller, Departure {
     return this.#controller.signal;
   }
 
-  /** ms until the local deadline: of the hold or its own, on either clock. */
+  /** ms until the local deadline: the hold's or its own, on either clock. */
   left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
     const { since, hold } = this;
     const end = Math.min(this.#end, since + this.terms.maxHold);
@@ -135,19 +137,19 @@ export class SharedLease implements Caller, Departure {
     return this.#state === "held";
   }
 
-  /** `by`: the label of the caller that took it away. */
+  /** `by`: the label of the caller that force-released it. */
   lose(reason: LossReason, by: string | null = null): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
     this.handle = null;
-    const how = reason === "expired" ? expiryOf(this, this.#end, this.#longest) : undefined;
+    const how = reason === "expired" ? whyExpired(this, this.#end, this.#longest) : undefined;
     this.loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.owner.lost(this, this.loss);
     this.#abort();
   }
 
-  /** Redis has answered to its release that it was lost before. */
+  /** Redis's answer to its release: it was lost before. */
   lostAtRelease(error: LockLostError): void {
     this.loss = error;
     this.#abort();
@@ -160,7 +162,7 @@ export class SharedLease implements Caller, Departure {
     this.#users++;
   }
 
-  /** One more user, which enters the lock again. Kinds that count in Redis send a command. */
+  /** One more user, which re-enters the lock. Kinds that count in Redis send a command. */
   async enter(): Promise<void> {
     this.#users++;
     this.#entries++;
@@ -174,20 +176,20 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost
-   * meanwhile. `hasEntered`: it is one that had entered, and is counted. `isTaken`: its scope makes
-   * it leave.
+   * A user leaves; the last one releases the lock. Rejects with LockLostError when it was lost
+   * meanwhile. `hasEntered`: this user re-entered, and is counted. `isTaken`: its scope makes it
+   * leave.
    */
   leave(hasEntered = false, isTaken = false): Promise<void> {
-    // A borrower may stay longer than the last one that entered: the lock is still held once.
-    // Behind the last user there is nothing left to count.
+    // A borrower may stay longer than the last re-entered user: the lock is still held once. After
+    // the last user there is nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
     if (mustCount && this.owner.kind.recount) {
-      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever
-      // its count is.
+      // Even if the count fails, this user is gone; and the last one ends the hold whatever its
+      // count is.
       if (!isTaken) return this.#recount().finally(() => this.leave());
-      // Several may be taken at once, and the last one is known only if each is gone at once. The
-      // next caller would hold the lock with their count, so it gets a hold of its own.
+      // Several users may be taken at once, and the last one is known only if each leaves at once.
+      // The next caller would inherit their count, so it gets its own hold.
       this.hold.mayPass = 0;
     }
     this.#users--;
@@ -200,8 +202,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * A user that is about to leave wants to know from Redis that it was held so far. The last one is
-   * told by the release, any other one at once.
+   * A user that is about to leave wants Redis to confirm that the lock was held until now. For the
+   * last user the release does that; for any other this asks at once.
    *
    * @throws LockLostError, LockUnavailableError.
    */
@@ -217,8 +219,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * Resolves when its release is settled, however that ended. Not by the promise of the call that
-   * released it: a second caller that ignores a failure must not hide it from the first one.
+   * Resolves when its release is settled, however that ended. Does not reuse the promise of the
+   * call that released it: a second caller that ignores a failure must not hide it from the first.
    */
   settled(): Promise<void> {
     if (this.#state !== "ended" || this.#isSettled) return Promise.resolve();
@@ -228,8 +230,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   /**
-   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less
-   * than it had. `within`: ms that the answer may take.
+   * Raises its TTL in Redis to at least `ttl` ms from now, for explicit and watchdog leases alike;
+   * never lowers it. `within`: ms that the answer may take.
    *
    * @throws LockLostError, LockUnavailableError; LockError `LOCK_RELEASED` when it ended meanwhile.
    */
@@ -248,7 +250,7 @@ export class SharedLease implements Caller, Departure {
     this.expire();
     this.owner.renewed(this.hold, sent, answer);
     if (this.loss) throw thrownAt(this.loss, this.extend);
-    // Unlocked meanwhile, and it is over in Redis too: this caller has lost nothing.
+    // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
     if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
@@ -258,7 +260,7 @@ export class SharedLease implements Caller, Departure {
     const { recount } = this.owner.kind;
     if (!recount) return;
     const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
-      // The next caller would hold it with a count of others, so it gets a hold of its own.
+      // The next caller would inherit the count of others, so it gets its own hold.
       this.hold.mayPass = 0;
       throw new LockUnavailableError(this.name, "its hold count was not changed", error, this.noun);
     });
@@ -271,44 +273,46 @@ export class SharedLease implements Caller, Departure {
   }
 }
 
-/** What a lease needs of the place that gave it. */
+/** What a lease needs of its owner. */
 export interface LeaseOwner {
-  /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
+  /**
+   * Its last user has left: hand the lock on. Rejects with LockLostError or LockUnavailableError.
+   */
   vacated(lease: SharedLease): Promise<void>;
-  /** It was lost: nobody here holds the lock any more. */
+  /** It was lost: no caller here holds the lock any more. */
   lost(lease: SharedLease, error: LockLostError): void;
-  /** A renewal of its hold was answered. That counts for whatever caller has the hold by now. */
+  /** A renewal of its hold was answered. That counts for the caller that has the hold by now. */
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
-  /** Aborts when somebody waits for the lock. */
+  /** Aborts when another caller waits for the lock. */
   wanted(lease: SharedLease): AbortSignal;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;
-    /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+    /** Tells Redis how often the lock was entered. Null: Redis does not count. */
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
     readonly mode?: "read" | "write";
-    /** What inspections call a hold, with its random bits. Left out: its id. */
+    /** How inspections name a hold, with its random bits. Left out: by its id. */
     shownAs?(hold: Hold): string;
   };
-  /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
+  /** For readers inside a writer's lease: that lease, while it lasts. Left out: there is none. */
   readonly writer?: SharedLease | null;
-  /** Of a writer: one more lease, of a reader in its time, which may outlive that. */
+  /** For a writer: one more lease, of a reader inside its own, which may outlive it. */
   readInside?(writer: SharedLease, terms: Terms): SharedLease;
   readonly context: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
-/** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
+/** The last user of a hold that ends: a lease, or, after that has left, a record of it. */
 export interface Departure extends LockEvent {
   readonly token: number;
   /**
-   * The first token for which Redis had not said before the end that the lock was ours. Undefined:
-   * this one.
+   * The first token for which Redis had not confirmed, before the end, that the lock was ours.
+   * Undefined: this one.
    */
   firstToken: number | undefined;
   readonly hold: Hold;
   /** Its release was answered, or needed no answer. */
   settle(): void;
-  /** Redis has answered to its release that it was lost before. */
+  /** Redis answered to its release that it was lost before. */
   lostAtRelease(error: LockLostError): void;
 }
 

@@ -7,26 +7,26 @@ import { clocks, type Instant, now } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { clearImmediate, setImmediate } from "../../util/real-timers.ts";
 import { CallTimer, Timers } from "../../util/timers.ts";
-import { watchHandle } from "./forgotten.ts";
+import { watchHandle } from "./collected-handles.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 /**
- * Keeps live leases alive and ends dead ones, with one alarm for all of them.
+ * Renews live leases and ends dead ones, with one alarm for all of them.
  *
  * A renewal has four answers: renewed; gone and taken, which end the lease at once; and unknown,
- * when Redis did not answer: it is tried again, well before the deadline. The deadline itself needs
- * no answer: when it passes, the lease is lost whether or not Redis can be reached.
+ * when Redis did not answer: it is retried, well before the deadline. The deadline itself needs no
+ * answer: after it the lease is lost, whether or not Redis can be reached.
  */
 export class Watchdog {
-  /** Those that it watches. */
+  /** The leases that it watches. */
   readonly leases = new Set<SharedLease>();
   readonly timers = new Timers(false);
   readonly #events: Events;
   /**
    * Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`:
-   * when the first lease ends.
+   * when the batch's first lease ends.
    */
   readonly #unsent: {
     readonly renewer: Renewer;
@@ -40,21 +40,22 @@ export class Watchdog {
     this.#events = events;
   }
 
-  /** What a hold was given for; undefined: it is over. */
+  /** The lease of a hold; undefined: it is over. */
   leaseOf(hold: Hold): SharedLease | undefined {
     for (const lease of this.leases) if (lease.hold === hold) return lease;
     return undefined;
   }
 
-  /** A lease has begun, or begins anew. */
+  /** A lease has begun, or restarts. */
   watch(lease: SharedLease): void {
     const { hold, terms, since } = lease;
     const left = lease.left(since);
-    // A grant by message has only the window: raised once it is clear that this is no short critical section.
+    // A lock granted by message has only the window: raise it once this is clearly no short
+    // critical section.
     const first =
       hold.ttl < terms.lease
         ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
-        : // Also where more is left than the lease: a renewal is how a loss is noticed.
+        : // Even if more time is left than the lease: a renewal also detects a loss.
           Math.min(left, terms.lease) - terms.lease + terms.lease / RENEWALS_PER_LEASE;
     lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
     this.leases.add(lease);
@@ -86,8 +87,8 @@ export class Watchdog {
   }
 
   /**
-   * The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told
-   * before what it has cost.
+   * The alarm rang `late` ms late: nothing else could run in this process meanwhile. Reported
+   * before its consequences.
    */
   #tellStall(late: number): void {
     let leases = 0;
@@ -100,13 +101,14 @@ export class Watchdog {
     const groups = new Map<Renewer, SharedLease[]>();
     const holds = new Set<Hold>();
     for (const lease of list) {
-      // Of users that share a hold one renews it for all, and puts off when the others would.
+      // One of the users that share a hold renews it for all; the renewals of the others are
+      // postponed.
       if (holds.has(lease.hold)) {
         lease.due = at + Math.min(period(lease), lease.left() / RENEWALS_PER_LEASE);
         continue;
       }
       holds.add(lease.hold);
-      // Once for each, however long it waits for its turn to be sent.
+      // Renewed once, however long it waits to be sent.
       lease.due = Number.POSITIVE_INFINITY;
       const { kind } = lease.owner;
       const group = groups.get(kind);
@@ -119,17 +121,17 @@ export class Watchdog {
         this.#unsent.push({ renewer, batch, end: at + shortest(batch) });
       }
     }
-    // What ends soonest goes first: a short lease must not wait behind thousands of long ones.
+    // The soonest end goes first: a short lease must not wait for thousands of long ones.
     this.#unsent.sort((one, other) => other.end - one.end);
-    // What waits already goes on by itself.
+    // Batches already waiting go on by themselves.
     if (!this.#sending) this.#send();
   }
 
   /**
-   * Sends what is due, without waiting for answers: a node that does not answer holds up no other
-   * renewal. Not all of it in one turn of the event loop: with tens of thousands of leases nothing
-   * else in this process, and no command of its callers, would get through meanwhile. Two thirds of
-   * a lease are left for it.
+   * Sends what is due, without waiting for answers: a node that does not answer delays no other
+   * renewal. Not all in one turn of the event loop: with tens of thousands of leases, nothing else
+   * in this process would run meanwhile, not even its callers' commands. Two thirds of a lease are
+   * left for it.
    */
   readonly #send = (): void => {
     this.#sending = undefined;
@@ -137,7 +139,7 @@ export class Watchdog {
     while (sent < RENEWALS_PER_TURN) {
       const next = this.#unsent.pop();
       if (!next) return;
-      // Released, lost, or begun anew meanwhile.
+      // Some were released, lost, or restarted meanwhile.
       const batch = next.batch.filter(
         (lease) => this.#isWanted(lease) && lease.due === Number.POSITIVE_INFINITY,
       );
@@ -157,8 +159,8 @@ export class Watchdog {
     try {
       answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
-      // RACE: a lease was released or lost while its renewal was under way. That it failed concerns
-      // no caller any more, and is not reported.
+      // RACE: a lease was released or lost while its renewal was under way. A failed renewal then
+      // concerns no caller, and is not reported.
       const left = batch.filter((lease) => this.leases.has(lease));
       const [first] = left;
       if (!first) return;
@@ -166,7 +168,8 @@ export class Watchdog {
       const failure = new LockUnavailableError(name, RENEWAL, error, first.noun);
       this.#events.report(failure);
       for (const lease of left) this.#tellFailure(lease, failure);
-      // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
+      // Unknown: retry after a tenth of the time left, so that several tries fit in before the
+      // deadline.
       for (const lease of left)
         this.#dueIn(lease, clocks.mono.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
       return;
@@ -187,10 +190,10 @@ export class Watchdog {
   #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {
     // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
     lease.expire();
-    // RACE: passed on while the renewal was under way. Its answer is about the hold, and so about
-    // whatever caller is inside.
+    // RACE: the lock was handed on locally while the renewal was under way. The answer is about the
+    // hold, and so about the caller that is inside now.
     lease.owner.renewed(lease.hold, sent, answer);
-    // Released, passed on or lost.
+    // Released, handed on locally or lost.
     if (!this.leases.has(lease)) return;
     const { handle } = lease;
     if (handle) {
@@ -203,8 +206,8 @@ export class Watchdog {
   }
 
   /**
-   * Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be
-   * due earlier, or never.
+   * Its renewal was answered, or failed: schedules the next one. A lease that was restarted
+   * meanwhile may be due earlier, or never.
    */
   #dueIn(lease: SharedLease, from: number, ms: number): void {
     if (!this.#isWanted(lease)) return;
@@ -219,7 +222,7 @@ export class Watchdog {
 
 const RENEWAL = "a renewal, which is tried again until the lease ends, failed";
 
-/** ms until the first of them ends. */
+/** ms until the first of these leases ends. */
 const shortest = (batch: readonly SharedLease[]): number => Math.min(...batch.map((lease) => lease.left()));
 
 const period = ({ terms }: SharedLease): number => terms.lease / RENEWALS_PER_LEASE;

@@ -1,5 +1,5 @@
 // When the next caller of this process may have a lock that one caller has at a time. Protects the
-// other processes from one that goes on by what it remembers: past its deadline, after its key was
+// other processes from a process that continues from memory: past its deadline, after its key was
 // lost, or while they wait.
 import { PASS_TIME } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -9,56 +9,59 @@ import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
 export interface Possession {
   readonly hold: Hold;
   readonly state: "inside" | "idle" | "leaving" | "ended";
-  /** Has it ever been without a caller? */
+  /** Was it ever idle? */
   readonly wasKept: boolean;
-  /** Every later holder has a token above this one, a server's time in µs. 0: nobody has said so. */
+  /**
+   * Every later holder has a token above this one, a server's time in µs. 0: Redis has not said so
+   * yet.
+   */
   readonly tokensUntil: number;
 }
 
-/** Where it is. */
+/** The lock and client of a hold. */
 export interface Place {
   readonly kind: {
-    /** Does Redis say of locks of this kind whether somebody waits? */
+    /** Does Redis say for locks of this kind whether another caller waits? */
     readonly hasStays: boolean;
   };
   readonly context: {
     /** The grant window in ms. */
     readonly window: number;
-    /** Could a message tell this process that somebody waits? */
+    /** Could a message notify this process that another caller waits? */
     readonly inbox: { hears(name: string): boolean };
   };
 }
 
-/** May the next caller have it? Asked wherever a caller comes into a lock that is ours. */
+/** May the next caller have it? Called wherever a caller enters a lock that is ours. */
 export function next(mine: Possession, comer: Applicant, place: Place, mono: number, wall: number): Next {
   const { hold, state } = mine;
   const { window, inbox } = place.context;
   const { hasStays } = place.kind;
   const { terms } = comer;
   const left = hold.left(mono, wall);
-  // This process stood still. RACE: a renewal would be answered "yours" until Redis ends the key,
-  // and nobody could tell for how long that is true.
+  // This process was paused. RACE: Redis would answer a renewal "yours" until it ends the key, and
+  // how long that remains true is unknown.
   if (left <= 0) return "no";
-  // Nobody waits here, and somebody does elsewhere.
+  // No caller waits here, and one waits elsewhere.
   if (state === "idle" && hold.wantedAt !== null) return "no";
   const passes = Math.min(hold.mayPass, comer.passes);
   if (!isWithinLimit(mine, passes, hasStays, mono)) {
-    // Nobody is known to want it, only because nobody was told to say so.
+    // No waiter is known, but none would have notified this process: its hold's flag is 0.
     const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.flag === 0;
     if (!isUntold || !inbox.hears(hold.name)) return "no";
     return isTooLong(hold, terms, window, mono) ? "no" : "ask";
   }
   if (isTooLong(hold, terms, window, mono)) return "no";
   if (hasStays && !(hold.isFresh(mono, wall) && hasToken(mine))) return "ask";
-  // By another object of the same lock, which does without lingering: it is told by Redis that the
-  // lock is held.
+  // The hold was cached, and this caller's lock has `linger: 0`: it enters only after Redis has
+  // confirmed that the lock is held.
   if (mine.wasKept && terms.linger === 0) return "ask";
   return fits(hold, left, terms, window, false) === "enough" ? "now" : "ask";
 }
 
 /**
- * May it still, when the renewal was answered in time? What it did not bring, another one would not
- * bring either.
+ * May it still, after the renewal was answered in time? There is no second renewal: it would
+ * achieve no more than the first.
  */
 export function isStillNext(mine: Possession, comer: Applicant, place: Place, mono: number): boolean {
   const { hold } = mine;
@@ -69,9 +72,9 @@ export function isStillNext(mine: Possession, comer: Applicant, place: Place, mo
 }
 
 /**
- * Others wait for so many callers of this process, and so long. Nobody is counted while no other
- * process wants the lock, and it would tell if one did. `passes`: of the caller that took the lock
- * from Redis, and of the one that would be next: the smaller number.
+ * While others wait, only a limited number of callers of this process may follow, and only for a
+ * limited time. There is no limit while no other process wants the lock, if it would be notified of
+ * one. `passes`: the smaller limit of the caller that took the lock from Redis and of the next one.
  */
 function isWithinLimit(
   { hold, state }: Possession,
@@ -85,8 +88,8 @@ function isWithinLimit(
 }
 
 /**
- * Each caller has a token of its own: one that was reserved with the grant, or that is not above the
- * server's time by now.
+ * Each caller has its own token: one that was reserved with the grant, or one that the server's
+ * time has reached by now.
  */
 function hasToken({ hold, tokensUntil }: Possession): boolean {
   return hold.passes < hold.mayPass || hold.token + hold.passes + 1 <= tokensUntil;

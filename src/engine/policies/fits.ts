@@ -4,24 +4,24 @@ import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, STAY_WINDOW, TOO_MUCH } from "../../d
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
 
-/** How a caller comes to a hold that its process has. */
+/** A caller that may enter a hold of its process. */
 export interface Applicant {
   readonly terms: Terms;
-  /** How often the lock may have been passed on before this caller gets it, while others wait. */
+  /** How many local hand-offs may come before this caller gets it, while others wait. */
   readonly passes: number;
 }
 
 /**
- * May a caller of this process come into a hold that the process has? "now": without asking Redis;
- * "ask": after Redis was asked; "no": others come first.
+ * May a caller of this process enter a hold that the process has? "now": without a round trip;
+ * "ask": after one; "no": others come first.
  */
 export type Next = "now" | "ask" | "no";
 
 /**
- * May a hold with so many ms left be handed to these terms? "enough": as it is; "short": after a
- * claim; "too much": it would block everybody else for long if this process died. `isDirect`: its
- * own answer brought the full lease, of which a slow reply may have eaten some. A grant or a pass
- * brings what is left of another's time.
+ * May a hold with `left` ms left be handed to these terms? "enough": as it is; "short": after a
+ * claim; "too much": it would block all others for long if this process died. `isDirect`: its own
+ * answer brought the full lease, of which a slow reply may have used some. A grant or a local
+ * hand-off brings the rest of another caller's time.
  */
 export function fits(
   { ttl }: Pick<Hold, "ttl">,
@@ -40,9 +40,9 @@ export function fits(
 }
 
 /**
- * Would it block others for too long? RACE: judged by what was asked for it, and not by what was
- * answered: an extension may be on its way, or its answer may be lost. If this process crashed, the
- * others would wait for all of it. A new hold has a TTL of its own.
+ * Would it block others for too long? RACE: this depends on the TTL requested for it, not the TTL
+ * answered: an extension may be under way, or its answer lost. If this process crashed, the others
+ * would wait for all of it. A new hold has its own TTL.
  */
 export function isTooLong(
   hold: Pick<Hold, "ttl" | "mayLiveUntil" | "endMono">,
@@ -55,9 +55,9 @@ export function isTooLong(
 }
 
 /**
- * What a hold is raised to for a caller, in ms. A watchdog's lease is claimed when its caller stays
- * for longer. A hold that may linger gets at most the window `most`: if this process died, others
- * would wait for all of it for a lock that nobody uses.
+ * TTL to request for a caller, in ms. A watchdog's lease is claimed when its caller stays for
+ * longer than the window `most`. A hold that may linger gets that window, or its caller's explicit
+ * lease if that is longer: if this process died, others would wait that long for an unused lock.
  */
 export function ttlFor({ lease, watchdog, linger }: Terms, most: number): number {
   if (linger > 0) return watchdog ? most : Math.max(lease, most);

@@ -1,6 +1,6 @@
-// Which callers may have permits that this process has, and what is asked for them: by one place in
-// the queue of Redis for all that one hold may serve. Protects the other processes from permits that
-// are passed on here for ever, and callers from units that nobody has.
+// Which callers may have permits that this process has, and how many are requested for them: with
+// one place in Redis's queue for all callers that one hold may serve. Protects the other processes
+// from permits that are handed on here without limit, and callers from units that no caller has.
 import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
@@ -10,15 +10,18 @@ import { type Applicant, fits, isTooLong } from "./fits.ts";
 /** What is known of permits that this process has. */
 export interface Pool {
   readonly hold: Hold;
-  /** What it was asked for. */
+  /** The request that it was made for. */
   readonly run: Run;
-  /** Units that nobody uses. */
+  /** Unused units. */
   readonly free: number;
-  /** Has it had a user? The token of the grant is that one's. */
+  /** Has it had a user? The first user has the token of the grant. */
   readonly wasUsed: boolean;
 }
 
-/** Has it units for these terms, and a lease that suits them? The caller looks at the order. */
+/**
+ * Has it enough units and a suitable lease for these terms? The calling code takes care of the
+ * order.
+ */
 export function serves(
   { hold, run, free, wasUsed }: Pool,
   terms: Terms,
@@ -27,9 +30,9 @@ export function serves(
   wall: number,
 ): boolean {
   if (hold.isRevoked || unitsOf(terms) > free) return false;
-  // Each user has a token of its own, of those that were reserved with the grant.
+  // Each user has its own token, one of those reserved with the grant.
   if (wasUsed && hold.passes >= run.callers - 1 + hold.mayPass) return false;
-  // What was given of 10 must not be used by a caller whose code says that there are 20.
+  // Units granted out of 10 permits must not be used by a caller whose code says that there are 20.
   const of = terms.permits?.of ?? null;
   if (of !== null && of !== run.permits) return false;
   const left = hold.left(mono, wall);
@@ -38,8 +41,8 @@ export function serves(
 }
 
 /**
- * The same for units that another caller of this process has left. Others wait for so many passes
- * and so long: by then it is theirs, whatever comes here.
+ * The same for units that another caller of this process has left. After a number of local
+ * hand-offs, or some time, the permits go to other processes.
  */
 export function passes(
   mine: Pool,
@@ -53,7 +56,7 @@ export function passes(
   return isInTime && hold.turns < Math.min(hold.mayPass, passes) && serves(mine, terms, window, mono, wall);
 }
 
-/** So many callers at the most: for each of them a token is reserved, whether or not it is served. */
+/** A token is reserved for each of them, whether or not it is served. */
 const MAX_CALLERS_PER_RUN = 256;
 
 /** A caller in line. */
@@ -62,7 +65,10 @@ interface Wanting {
   readonly next: Wanting | null;
 }
 
-/** The first caller, and those after it up to the first one that a hold for the first would not suit. */
+/**
+ * The first caller, and those after it up to the first one that the first caller's hold would not
+ * serve.
+ */
 export function runFrom(first: Wanting, window: number): Run {
   const { units, of } = permitsOf(first.terms);
   const { lease } = first.terms;
@@ -79,7 +85,7 @@ export function runFrom(first: Wanting, window: number): Run {
   return { units, upTo, permits: of, callers };
 }
 
-/** Was a hold asked for what these terms want? */
+/** Was a hold requested for what these terms want? */
 export function isFor({ units, permits }: Run, terms: Terms): boolean {
   const wanted = permitsOf(terms);
   return wanted.units === units && wanted.of === permits;

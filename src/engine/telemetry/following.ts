@@ -6,9 +6,9 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { OpenHolds } from "./open-holds.ts";
 
 /**
- * One call that somebody follows, from the caller's line to the lock and to the lock's end. It is
- * made in the caller's asynchronous context, and its methods are to be called in it, because that
- * is where a subscriber finds the span that the call belongs to.
+ * Follows one call, from its start to the lock and to the lock's end. It must be made and used in
+ * the caller's asynchronous context, because there a subscriber finds the span that the call
+ * belongs to.
  */
 export class Following {
   readonly #message: AcquireMessage;
@@ -17,13 +17,13 @@ export class Following {
 
   constructor(events: Events, caller: Caller, { name, wait, lease }: Asked) {
     this.#message = { client: events.client, ...ofCall({ name, ...caller }), wait, lease };
-    // From now on what ends is told, also while nobody listens to events.
+    // From now on the ends of holds are reported, even if no listener is added.
     events.isUsed = true;
     this.#holds = events.holds instanceof OpenHolds ? events.holds : new OpenHolds(events.client);
     events.holds = this.#holds;
   }
 
-  /** Runs the synchronous beginning of the call. */
+  /** Runs the synchronous part of the call. */
   begin<T>(work: () => T): T {
     const message = this.#message;
     const begun = acquiring.start.runStores(message, work);
@@ -31,14 +31,14 @@ export class Following {
     return begun;
   }
 
-  /** The caller has these. `waitedFor`: ms; left out: until now. */
+  /** The caller has these leases. `waitedFor`: ms; left out: until now. */
   got(leases: readonly SharedLease[], waitedFor = clocks.mono.now() - this.#since): void {
     const [first] = leases;
     this.#end("acquired", waitedFor, first && { token: fenceOf(first), passed: first.hold.passes > 0 });
     for (const lease of leases) this.#holds.begin(lease);
   }
 
-  /** Without the lock; null: somebody else held it. */
+  /** The caller ended without the lock; null: another client held it. */
   gaveUp(error: unknown): void {
     const why = error === null ? (this.#message.wait > 0 ? "timeout" : "busy") : reasonOf(error);
     if (error !== null) {
@@ -56,8 +56,8 @@ export class Following {
 }
 
 /**
- * What is told of a call that wants a lock, the same object from its beginning to its end. Times
- * are in ms.
+ * The message about a call that wants a lock: the same object from beginning to end. Times are in
+ * ms.
  */
 interface AcquireMessage extends LockEvent {
   /** The client's id. */
@@ -69,7 +69,7 @@ interface AcquireMessage extends LockEvent {
   waitedFor?: number;
   /** Null: its kind has none. */
   token?: number | null;
-  /** It came from another caller of this process, and nobody was asked. */
+  /** It came from another caller of this process, without a round trip. */
   passed?: boolean;
   /** What the call rejects with. */
   error?: unknown;
@@ -84,8 +84,8 @@ interface Asked {
 }
 
 /**
- * Follows a call. `work`: does what the call wants; it is told how the caller is to be named, and
- * tells at once which leases it got. Resolves and rejects as that does.
+ * Follows a call. `work` does the call's work; it reports at once which leases it got. Resolves and
+ * rejects as `work` does.
  */
 export function follow<T>(
   events: Events,
@@ -101,7 +101,8 @@ export function follow<T>(
     waited = clocks.mono.now() - since;
     leases.push(lease);
   };
-  // Behind the answer: it is read in nobody's context, and this is the caller's again.
+  // After the answer, which is read outside the caller's context; this is the caller's context
+  // again.
   return one
     .begin(() => work(got))
     .then(

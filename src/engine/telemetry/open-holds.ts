@@ -5,7 +5,7 @@ import { type FollowedHolds, type LockEvent, ofHolder } from "../../api/events.t
 import { clocks } from "../../util/clock.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 
-/** The holds of a client that have begun since somebody subscribed to `tracing:holdfast:hold`. */
+/** The holds of a client that have begun since an observer subscribed to `tracing:holdfast:hold`. */
 export class OpenHolds implements FollowedHolds {
   readonly #client: string;
   readonly #open = new Map<string, OpenHold>();
@@ -14,7 +14,7 @@ export class OpenHolds implements FollowedHolds {
     this.#client = client;
   }
 
-  /** To be called in the context of the caller. */
+  /** Must be called in the caller's context. */
   begin(lease: SharedLease): void {
     if (!holding.hasSubscribers) return;
     const message: HoldMessage = {
@@ -26,7 +26,7 @@ export class OpenHolds implements FollowedHolds {
     const place = holding.start.runStores(message, () => new AsyncResource("Holdfast", MANUAL));
     holding.end.publish(message);
     this.#open.set(keyOf(lease), { message, place });
-    // RACE: it was lost before the caller heard that it has it.
+    // RACE: it was lost before the caller knew that it had it.
     if (lease.loss || lease.ended)
       this.ended({ ...message, heldFor: clocks.mono.now() - lease.since }, lease.loss);
   }
@@ -41,7 +41,7 @@ export class OpenHolds implements FollowedHolds {
   ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void {
     const key = keyOf(told);
     const hold = this.#open.get(key);
-    // A loss that its release has found is told twice.
+    // A loss that its release has found is reported twice.
     if (!hold || !this.#open.delete(key)) return;
     const { message, place } = hold;
     message.heldFor = told.heldFor;
@@ -53,12 +53,12 @@ export class OpenHolds implements FollowedHolds {
       holding.asyncStart.publish(message);
       holding.asyncEnd.publish(message);
     });
-    // What follows asynchronous contexts forgets this one.
+    // Trackers of asynchronous contexts can drop this one.
     place.emitDestroy();
   }
 }
 
-/** What is told of a hold, the same object from its beginning to its end. */
+/** The message about a hold: the same object from beginning to end. */
 interface HoldMessage extends LockEvent {
   /** The client's id. */
   readonly client: string;
@@ -66,7 +66,7 @@ interface HoldMessage extends LockEvent {
   readonly token: number | null;
   /** ms */
   readonly lease: number;
-  /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
+  /** Set by a subscriber of `start` that wants to run the body in its own context. */
   around: ((body: () => unknown) => unknown) | null;
   /** ms; at its end. */
   heldFor?: number;
@@ -80,8 +80,8 @@ interface OpenHold {
 }
 
 /**
- * Once, and with its own outcome. RACE: a subscriber that throws, calls the body twice or not at
- * all decides nothing about the lock.
+ * Runs the body once, and returns its outcome. RACE: a subscriber that throws, or calls the body
+ * twice or not at all, must not affect the lock.
  */
 function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null;
@@ -96,7 +96,7 @@ function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
   };
   try {
     const returned = around(once);
-    // Nobody looks at it: mostly it is what the body has returned.
+    // Its result is unused: usually it is what the body returned.
     if (returned instanceof Promise) returned.catch(() => {});
   } catch (error) {
     const { error: own } = (outcome ?? {}) as { readonly error?: unknown };

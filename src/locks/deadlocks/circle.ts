@@ -11,7 +11,7 @@ interface Seen {
   readonly waiters: readonly Party[];
 }
 
-/** Looks at a lock, by one command. */
+/** Inspects a lock, by one command. */
 export type Look = (protocol: NotedProtocol, name: string) => Promise<Seen>;
 
 /** How one lock of each kind is inspected. */
@@ -40,10 +40,10 @@ interface Step {
   readonly holder: Note;
 }
 
-/** Callers of which each waits for the next, and the last for the first. */
+/** Callers, each of which waits for the next one, and the last for the first: a deadlock. */
 export class Circle {
   readonly #steps: readonly Step[];
-  /** Two circles with this text are one: the same waits, for the same turns. */
+  /** Circles with the same key are the same: the same waits, for the same turns. */
   readonly key: string;
 
   constructor(steps: readonly Step[]) {
@@ -51,18 +51,21 @@ export class Circle {
     this.key = steps.map(({ waiter, ref, hold }) => `${waiter.id} ${ref} ${hold.id} ${hold.turn}`).join(", ");
   }
 
-  /** The lock that the first one waits for. */
+  /** The lock that the first caller waits for. */
   get name(): string {
     const [first] = this.#steps;
     return (first && lockOf(first.ref)?.name) ?? "";
   }
 
-  /** What the first one has, for which the last one waits. */
+  /** The first caller's hold that the last one waits for. */
   get ownHold(): NotedHold | undefined {
     return this.#steps.at(-1)?.hold;
   }
 
-  /** Its callers: what each holds that the one before it waits for, and which lock it waits for itself. */
+  /**
+   * Its callers: for each, the hold that the previous caller waits for, and the lock that it waits
+   * for itself.
+   */
   get callers(): { readonly note: Note; readonly hold: NotedHold; readonly waitsFor: string }[] {
     return this.#steps.map(({ waiter, ref }, i) => {
       const { hold } = this.#steps.at(i - 1) as Step;
@@ -70,12 +73,12 @@ export class Circle {
     });
   }
 
-  /** Were all other callers asked by their own clients later than this moment? */
+  /** Were the notes of all other callers true later than this moment, by their own clients? */
   isLaterThan(moment: number): boolean {
     return this.#steps.slice(1).every(({ waiter }) => waiter.after >= moment);
   }
 
-  /** Can nobody outside of it break it? */
+  /** Can no caller outside of it break it? */
   get isSure(): boolean {
     return this.#steps.every(
       ({ waiter, ref, hold }) => lockOf(ref)?.protocol !== "semaphore" && !(waiter.isRead && hold.isRead),
@@ -83,9 +86,9 @@ export class Circle {
   }
 
   /**
-   * Of the callers that may be rejected the one that began to wait last: all of them find the same
-   * one. Null: none may, or it is none but a possible deadlock. Others can give back permits of a
-   * semaphore, and the writer between two readers can leave.
+   * Of the callers that may be rejected, the one that began to wait last: every caller's client
+   * finds the same one. Null: none may, or the deadlock is only a possible one: other callers can
+   * give back permits of a semaphore, or the writer between two readers can leave.
    */
   get rejected(): string | null {
     const all = this.#steps.map(({ waiter }) => waiter).filter(({ rejects }) => this.isSure && rejects);
@@ -93,7 +96,7 @@ export class Circle {
     return all[0]?.id ?? null;
   }
 
-  /** What Redis says of it now. Null: a hold of it has ended, or a waiter has left. */
+  /** What Redis says about it now. Null: one of its holds has ended, or a waiter has left. */
   async confirm(look: Look): Promise<DeadlockLink[] | null> {
     const links = await Promise.all(this.#steps.map((step, i) => linkOf(step, i === 0, look)));
     const found = links.filter((link) => link !== null);
@@ -103,19 +106,19 @@ export class Circle {
 
 export const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" } as const;
 
-/** `isOwn`: of a caller of this client, which knows whether that waits. */
+/** `isOwn`: the caller belongs to this client, which knows whether it waits. */
 async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): Promise<DeadlockLink | null> {
   const lock = lockOf(ref);
   if (!lock) return null;
   const { holders, waiters } = await look(lock.protocol, lock.name);
   const holder = holders.find(({ id }) => id === hold.id);
   const client = waiter.id.slice(0, waiter.id.lastIndexOf("/"));
-  // Behind its own process a caller waits there, and not in Redis.
+  // A caller that waits for its own process waits there, and not in Redis.
   const waits = isOwn || [...waiters, ...holders].some((one) => clientOf(one) === client);
   return holder && waits ? { name: lock.name, kind: KINDS[lock.protocol], holder } : null;
 }
 
-/** By lock the callers that hold it, in their order. */
+/** For each lock the callers that hold it, in their order. */
 export type Holders = ReadonlyMap<string, readonly { readonly holder: Note; readonly hold: NotedHold }[]>;
 
 export function holdersOf(notes: readonly Note[]): Holders {
@@ -130,8 +133,8 @@ export function holdersOf(notes: readonly Note[]): Holders {
 }
 
 /**
- * The shortest circle through this caller. Null: there is none. Anybody may write notes: each lock
- * is looked at once.
+ * The shortest circle through this caller. Null: there is none. Any client may write notes, so each
+ * lock is followed only once.
  */
 export function circleOf(own: Note, holders: Holders): Circle | null {
   let ways: (readonly Step[])[] = [[]];

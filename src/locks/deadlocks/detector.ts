@@ -13,16 +13,15 @@ import { decodeNote, encodeNote, isNoted, type Note, type NotedHold } from "./no
 import { type ScopedWait, Watched } from "./watched.ts";
 
 /**
- * Finds callers that wait for each other in a circle, over processes. A caller that has waited in a
- * scope for long, while that holds something, leaves a note of both, and again every few seconds;
- * nobody else writes, asks or is asked.
+ * Finds deadlocks across processes. A caller that has long waited in a scope with a hold writes a
+ * note of both to Redis, and renews it every few seconds; other callers cost nothing.
  *
- * Protects callers from being taken for part of a circle that never was. A note may be old: its
- * scope may have let go of a lock that another caller of its process has since then, in the same
- * hold. So a circle counts when it is found twice, with the same turns, the second time by notes
- * that their clients have written, from what they know, behind the first time: at that moment all
- * of it was true at once. Then Redis must show each of its holds, and its waiters. Anybody may
- * write notes; those alone prove nothing.
+ * Protects callers from the report of a deadlock that never existed. A note may be old: its scope
+ * may have released a lock that another caller of its process now has, in the same hold. So a
+ * circle counts only when it is found twice, with the same turns, and the second time by notes that
+ * the clients wrote, from their own knowledge, after the first time: at that first moment all of it
+ * was true at once. Then Redis must show each of its holds, and its waiters. Any client may write
+ * notes, so notes alone prove nothing.
  */
 export class Detector {
   readonly #commands: Commands;
@@ -42,7 +41,7 @@ export class Detector {
     this.#rejects = rejects;
   }
 
-  /** To be called when a caller begins to wait. Returns what it calls at its end. */
+  /** Call it when a caller begins to wait, and the function that it returns when the wait ends. */
   watch(wait: ScopedWait): () => void {
     if (this.#isOff || !wait.locks.some(({ kind }) => isNoted(kind.protocol))) return () => {};
     const one = new Watched(`${this.#context.clientId}/${++this.#made}`, wait);
@@ -74,14 +73,14 @@ export class Detector {
     if (next < Number.POSITIVE_INFINITY) this.#ringAt(Math.max(next, at + COARSE));
   }
 
-  /** Never rejects: the caller waits on, whatever becomes of this. */
+  /** Never rejects: the caller keeps waiting, whatever happens here. */
   async #walk(one: Watched): Promise<void> {
     let circle: Circle | null = null;
     try {
       circle = await this.#find(one);
       if (circle && !one.isOver) await this.#suspect(one, circle);
     } catch (error) {
-      // Without the rights for it, or with a server that has no such command, it would fail each time.
+      // Without the rights for it, or on a server without the command, it would fail each time.
       if (isRefusal(error)) {
         this.#isOff = true;
         this.#watched.clear();
@@ -92,7 +91,7 @@ export class Detector {
     this.#ringAt(one.due);
   }
 
-  /** Leaves a note, or writes it anew, and follows the others'. */
+  /** Writes or renews a note, and follows those of others. */
   async #find(one: Watched): Promise<Circle | null> {
     const { ended, isAway } = this.#commands;
     const holds = one.holds();
@@ -120,7 +119,8 @@ export class Detector {
 
   async #suspect(one: Watched, circle: Circle): Promise<void> {
     if (one.suspected?.key !== circle.key) one.suspected = { key: circle.key, at: one.after };
-    // RACE: a note that was written before may be of a turn that had ended when the first walk came by.
+    // RACE: a note that was written earlier may describe a turn that had ended before the first
+    // walk read it. So each must be newer.
     else if (one.judged !== circle.key && circle.isLaterThan(one.suspected.at))
       await this.#judge(one, circle);
   }
@@ -128,12 +128,13 @@ export class Detector {
   async #judge(one: Watched, circle: Circle): Promise<void> {
     const cycle = await circle.confirm(this.#look);
     const own = circle.ownHold;
-    // RACE: it was let go, or the lock came, while Redis was asked.
+    // RACE: the lock may have been released, or the caller may have got its own, while Redis was
+    // asked.
     const isHeld = one.holds().some(({ ref, turn }) => ref === own?.ref && turn === own.turn);
     if (!cycle || one.isOver || !isHeld) return;
     one.judged = circle.key;
     const { rejected, name } = circle;
-    // Another caller of the circle leaves it.
+    // Another caller of the circle will leave it.
     if (rejected !== null && rejected !== one.id) return;
     const { events } = this.#context;
     const { kind, leave } = one.wait;
@@ -154,14 +155,14 @@ export class Detector {
   }
 }
 
-/** What the detector works with. */
+/** What the detector needs of its client. */
 interface Context {
   readonly clientId: string;
   readonly timers: Timers;
   readonly events: Events;
 }
 
-/** As a client's option says it. */
+/** The detector that a client's option asks for. */
 export function detectorOf(
   option: "reject" | "warn" | "off",
   commands: Commands,
@@ -176,11 +177,14 @@ function decodeFound(reply: unknown): { readonly at: number; readonly notes: rea
   const from = new Fields(reply);
   const at = from.number();
   const notes = from.each(() => decodeNote(from.text())).filter((note) => note !== null);
-  // No client knows what will be true. Such a note would count as written behind any first sight.
+  // A note from the future cannot be genuine. It would count as written after any first sight.
   return { at, notes: notes.filter(({ after }) => after <= at) };
 }
 
 const MINUTE = 60_000;
-/** A ring of the timer does so much at the most, and rings come no closer than this, in ms. */
+/**
+ * One ring of the timer handles at most this many callers, and rings come no closer than this, in
+ * ms.
+ */
 const AT_ONCE = 100;
 const COARSE = 50;

@@ -1,12 +1,12 @@
-// What a caller leaves in Redis that waits while its scope holds something, as one line of words.
-// Others may write such lines too: one that cannot be read is nobody's.
+// The note in Redis of a caller that waits while its scope has a hold: one line of words. Other
+// programs may write such lines too; an unreadable one is ignored.
 
 import type { SharedLease } from "../../engine/lease/shared-lease.ts";
 import { withoutBits } from "../../redis/hold-ids.ts";
 
 const PROTOCOLS = ["handoff", "rw", "semaphore"] as const;
 
-/** What is queued for in Redis, and so can be looked at there. */
+/** Protocols with a queue in Redis, which can be inspected there. */
 export type NotedProtocol = (typeof PROTOCOLS)[number];
 
 /** One lock that a scope holds. */
@@ -16,8 +16,8 @@ export interface NotedHold {
   /** As inspections show it. */
   readonly id: string;
   /**
-   * RACE: callers of one process have one hold one after the other, so a hold alone does not say
-   * whose it is. The token of the turn does, and is never used again.
+   * RACE: several callers of one process use one hold in turn, so a hold alone does not identify
+   * its caller. The token of the turn does, and is never used again.
    */
   readonly turn: number;
   readonly isRead: boolean;
@@ -25,13 +25,15 @@ export interface NotedHold {
 
 /** A caller that waits for all of `waits`, in a scope that has all of `holds`. */
 export interface Note {
-  /** Of this wait: its client's id, and a number behind the last `/`. */
+  /** The wait's id: its client's id, and a number after the last `/`. */
   readonly id: string;
   readonly waits: readonly string[];
   readonly isRead: boolean;
-  /** When the wait began, in µs by the server's clock; 0: not known yet. */
+  /** When the wait began, in µs by the server's clock; 0: unknown so far. */
   readonly since: number;
-  /** All of this was true later than this moment, in µs by the server's clock; 0: not known yet. */
+  /**
+   * All of this was true later than this moment, in µs by the server's clock; 0: unknown so far.
+   */
   readonly after: number;
   /** May this caller be rejected? */
   readonly rejects: boolean;
@@ -41,11 +43,11 @@ export interface Note {
 export const isNoted = (protocol: string): protocol is NotedProtocol =>
   PROTOCOLS.some((one) => one === protocol);
 
-/** Without a space, a comma and an `=`. */
+/** Contains no space, comma or `=`. */
 export const refOf = (protocol: NotedProtocol, name: string): string =>
   `${protocol}:${encodeURIComponent(name)}`;
 
-/** Null: it stands for no lock. */
+/** Null: it names no lock. */
 export function lockOf(ref: string): { readonly protocol: NotedProtocol; readonly name: string } | null {
   const [protocol = "", name = ""] = ref.split(":");
   return isNoted(protocol) ? { protocol, name: decodeURIComponent(name) } : null;
@@ -58,7 +60,7 @@ export const holdOf = (protocol: NotedProtocol, { name, hold, token, owner }: Sh
   isRead: owner.kind.mode === "read",
 });
 
-/** What stands behind the id. */
+/** The text after the id. */
 export function encodeNote({ waits, isRead, since, after, rejects, holds }: Note): string {
   const held = holds.map(
     ({ ref, id, turn, isRead }) => `${ref}=${encodeURIComponent(id)}=${turn}=${digit(isRead)}`,
@@ -66,7 +68,7 @@ export function encodeNote({ waits, isRead, since, after, rejects, holds }: Note
   return [waits.join(","), digit(isRead), since, after, digit(rejects), held.join(",")].join(" ");
 }
 
-/** No client writes as much: a note with more waits or holds would only cost those that read it. */
+/** Clients write less: a note with more waits or holds would only cost its readers. */
 const MOST = 64;
 
 /** Null: it cannot be read. */

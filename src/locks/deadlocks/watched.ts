@@ -4,17 +4,20 @@ import type { SharedLease } from "../../engine/lease/shared-lease.ts";
 import { clocks } from "../../util/clock.ts";
 import { holdOf, isNoted, type NotedHold, refOf } from "./note.ts";
 
-/** What the detector knows of a call that waits in a scope, from its beginning to its end. */
+/** A waiting call in a scope, as the detector sees it, from beginning to end. */
 export class Watched {
   readonly id: string;
   readonly wait: ScopedWait;
   readonly since = clocks.mono.now();
-  /** When to look next, on the monotonic clock. */
+  /** When to search next, on the monotonic clock. */
   due = this.since + DEADLOCK_AFTER;
   isOver = false;
-  /** The locks under which its note may stand. */
+  /** The locks that may have its note. */
   noted = new Set<string>();
-  /** By the server's clock in µs: when it began to wait, and when its last note was written. 0: not known. */
+  /**
+   * By the server's clock in µs: when it began to wait, and when its last note was written. 0:
+   * unknown.
+   */
   began = 0;
   after = 0;
   /** The circle that was found first, and when; and the last one that was judged. */
@@ -26,7 +29,7 @@ export class Watched {
     this.wait = wait;
   }
 
-  /** The locks that it wants. Made when its note is: most callers have theirs long before. */
+  /** The locks that it wants. Computed with its note: most callers get theirs long before. */
   get waits(): string[] {
     const refs = this.wait.locks.flatMap(({ kind: { protocol }, name }) =>
       isNoted(protocol) ? refOf(protocol, name) : [],
@@ -50,7 +53,7 @@ export class Watched {
 /** A call that waits in a scope. */
 export interface ScopedWait {
   readonly kind: EventKind;
-  /** The locks that it wants, all of them. */
+  /** All the locks that it wants. */
   readonly locks: readonly {
     readonly kind: { readonly protocol: string; readonly mode?: string };
     readonly name: string;
@@ -61,5 +64,8 @@ export interface ScopedWait {
   readonly leave: (error: unknown) => void;
 }
 
-/** That one call waits for, and that its scope holds. What is beyond these is not seen. */
+/**
+ * The limit for the locks that one call waits for, and for those that its scope holds. Others are
+ * ignored.
+ */
 const MOST_LOCKS = 16;

@@ -6,10 +6,10 @@ import type { Script } from "../script.ts";
 import { readable } from "./errors.ts";
 import { cork, type Writes } from "./writes.ts";
 
-/** A call as ioredis's `sendCommand` takes it. */
+/** A call in the form that ioredis's `sendCommand` takes. */
 export interface Command {
   reject: (error: unknown) => void;
-  /** What ioredis returns for it; mostly nothing. */
+  /** What ioredis returns for it; usually nothing. */
   readonly promise: Promise<unknown> | undefined;
 }
 
@@ -19,23 +19,22 @@ const tracing = tracingChannel("ioredis:command");
 
 /**
  * A class of commands that ioredis's `sendCommand` takes, because they inherit `methods` from its
- * own Command. Its constructor is left out: it makes a promise, six closures and two lists of all
- * arguments, and measures every key again. What this class does not know, such as what a later
- * version asks of a command, is still answered by ioredis's methods.
+ * own Command. The constructor is bypassed: it makes a promise, six closures and two lists of all
+ * arguments, and measures every key again. Members that this class does not define, such as those
+ * that a later version asks for, are ioredis's own.
  */
 function makeClass(methods: object): CommandClass {
   class ScriptCommand implements Command {
     readonly name: "evalsha" | "eval";
-    // Tools that trace ioredis put functions of their own in the place of these two, and call them
-    // without `this`.
+    // Tracing tools replace these two methods, and call theirs without `this`.
     resolve: (reply: unknown) => void;
     reject: (error: unknown) => void;
     /**
-     * ioredis returns it, and we do not look at it: it is made for subscribers of the diagnostics
-     * channel only.
+     * ioredis returns it, and this package ignores it: it is created only for subscribers of the
+     * diagnostics channel.
      */
     readonly promise: Promise<unknown> | undefined;
-    // What ioredis notes on a command.
+    // Fields that ioredis sets on a command.
     isTraced = false;
     inTransaction = false;
     isResolved = false;
@@ -74,7 +73,7 @@ function makeClass(methods: object): CommandClass {
 
     toWritable(stream: Writable): string {
       const { script, keys, argv, isLate, isWritten } = this.#call;
-      // What has waited in the offline queue leaves together too, and is not put off again.
+      // Commands from the offline queue leave together too, and are not delayed again.
       if (isLate || this.#writes.expected > 1 || !isWritten) cork(stream, isLate && isWritten);
       const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
       let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;
@@ -113,10 +112,10 @@ const classes = new WeakMap<object, CommandClass>();
 
 /**
  * The class of the commands that this connection's `sendCommand` takes. They must inherit from the
- * Command of the caller's own copy of ioredis, which is found by what a method of the connection
- * makes: so two copies and versions of ioredis can live in one process, and none is imported. Null:
- * `callBuffer` must carry the scripts. Friendly error stacks need what ioredis notes when a method
- * is called.
+ * Command of the caller's own copy of ioredis, which is found through the command that a method of
+ * the connection creates. So two copies and versions of ioredis can live in one process, and none
+ * is imported. Null: `callBuffer` must carry the scripts. Friendly error stacks need what ioredis
+ * records when a method is called.
  */
 export function commandClassOf(redis: RedisLike | ClusterLike): CommandClass | null {
   const { showFriendlyErrorStack } = redis.options as { showFriendlyErrorStack?: boolean };

@@ -5,12 +5,12 @@ import { isCluster } from "./connection.ts";
 
 /**
  * The listeners on a connection: one for each event, however many lock clients share it. Node warns
- * of a leak when there are more than ten, and that limit belongs to whose connection it is. They go
- * with the last client.
+ * of a leak above ten, and that limit belongs to the connection's owner. They are removed with the
+ * last client.
  */
 export class ConnectionEvents {
   lastError: unknown = null;
-  /** It was closed for good, and not opened again. A Cluster that has ended says "close". */
+  /** It was closed for good, and not reopened. A Cluster that has ended says "close". */
   isOver = false;
   readonly #watchers = new Set<LinkEvents>();
   #isReady = false;
@@ -22,7 +22,7 @@ export class ConnectionEvents {
     this.#connection = connection;
   }
 
-  /** Tells a watcher from now on. */
+  /** Notifies a watcher from now on. */
   add(watcher: LinkEvents): void {
     if (this.#watchers.size === 0) this.#listen();
     this.#watchers.add(watcher);
@@ -46,7 +46,7 @@ export class ConnectionEvents {
     for (const node of connection.nodes()) node.on("close", this.#closed);
   }
 
-  /** Tells the watcher no more. */
+  /** Stops notifying the watcher. */
   remove(watcher: LinkEvents): void {
     if (!this.#watchers.delete(watcher) || this.#watchers.size > 0) return;
     this.#connection.off("close", this.#closed);
@@ -65,10 +65,10 @@ export class ConnectionEvents {
   }
 
   /**
-   * ioredis prints an error of the connection that nobody listens to. A caller without a listener
-   * must see that as before: where ours is the only one, it does what ioredis would do.
-   * `errorMonitor` is no way out: without a listener ioredis emits nothing. For what is not ioredis
-   * it speaks for itself: that would have thrown the error.
+   * ioredis prints a connection error that has no listener. A caller without a listener must still
+   * see it: if ours is the only one, this prints what ioredis would print. `errorMonitor` does not
+   * help: without a listener ioredis emits nothing. A connection that is not ioredis would have
+   * thrown the error; for it the message names Holdfast.
    */
   readonly #failed = (error: unknown): void => {
     const isClosing = error instanceof Error && /EPIPE|ECONNRESET/.test(error.message);
@@ -78,8 +78,8 @@ export class ConnectionEvents {
     console.error(`[${isIoredis ? "ioredis" : "holdfast"}] Unhandled error event:`, error.stack);
   };
   /**
-   * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for
-   * anything, and closes. ioredis keeps that to itself, or tells of a broken pipe.
+   * A server that refuses a connection (`maxclients`, protected mode) says so before it receives a
+   * command, and closes. ioredis does not report that, or reports a broken pipe.
    */
   readonly #connected = (): void => {
     const { stream } = this.#connection as { stream?: Pick<NodeJS.ReadableStream, "once"> };
@@ -96,7 +96,7 @@ export class ConnectionEvents {
   };
   readonly #closed = (): void => {
     const connection = this.#connection;
-    // Of a Cluster it may be one node only.
+    // In a Cluster it may be only one node.
     if (this.#isReady && connection.status !== "ready") {
       this.#readyUntil = clocks.mono.now();
       this.#isReady = false;
@@ -128,9 +128,9 @@ export class ConnectionEvents {
 const NOT_AGAIN = "is not sent again (autoResendUnfulfilledCommands is false)";
 
 /**
- * When it reconnects, ioredis sends what was not answered once more, or drops it without a word.
- * When it does not, as the nodes of a Cluster do by default, it refuses that; and a Cluster then
- * sends it again, whatever this option says.
+ * On a reconnect, ioredis sends unanswered commands again, or drops them silently. Without a
+ * reconnect, as by default at a Cluster's nodes, it rejects them; a Cluster then sends them again,
+ * whatever this option says.
  */
 const isForgetful = ({ options }: RedisLike): boolean =>
   options.autoResendUnfulfilledCommands === false && typeof options.retryStrategy === "function";

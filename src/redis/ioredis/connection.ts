@@ -3,19 +3,36 @@ import { setImmediate } from "../../util/real-timers.ts";
 
 /**
  * The socket of a connection that was opened here must not keep a finished program running. Each
- * reconnect makes a new one.
+ * reconnect makes a new socket.
  */
 export function unref(connection: SubscriberLike): void {
   const { stream } = connection as { stream?: { unref?(): void } };
   stream?.unref?.();
 }
 
-/** The same of each of its sockets, from its first moment on: perhaps nothing ever answers there. */
+/** The same for each of its sockets, from creation on: a server may never answer. */
 export function neverKeepAlive(connection: SubscriberLike): void {
   const quieten = (): void => unref(connection);
-  // The socket is made a turn later; with Sentinel it is there when it has connected.
+  // The socket is created a turn later; with Sentinel it exists once the connection is made.
   connection.on("connecting", () => setImmediate(quieten));
   for (const event of ["connect", "ready"]) connection.on(event, quieten);
+  connection.on("connect", () => {
+    for (const sentinel of sentinelsOf(connection)) {
+      neverKeepAlive(sentinel);
+      setImmediate(() => unref(sentinel));
+    }
+  });
+}
+
+/**
+ * With `failoverDetector: true` each connection opens connections to the sentinels, which ioredis
+ * does not expose.
+ */
+function sentinelsOf(connection: SubscriberLike): readonly SubscriberLike[] {
+  const { connector } = connection as {
+    connector?: { failoverDetector?: { sentinels?: readonly { client: SubscriberLike }[] } | null };
+  };
+  return connector?.failoverDetector?.sentinels?.map(({ client }) => client) ?? [];
 }
 
 const METHODS = [
@@ -31,8 +48,8 @@ const METHODS = [
 ] as const;
 
 /**
- * Is this an ioredis connection, of whatever copy and version? What has less than is used of one
- * would fail at some later time.
+ * Is this an ioredis connection, of any copy and version? An object that lacks a member used here
+ * would fail later.
  */
 export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
   if (typeof redis !== "object" || redis === null) return false;
@@ -46,8 +63,7 @@ export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike 
 }
 
 /**
- * The primary that owns a slot by the map that ioredis keeps: its address and connection. Null:
- * none is known.
+ * The primary that owns a slot by ioredis's map: its address and connection. Null: none is known.
  */
 export function ownerOf(cluster: ClusterLike, slot: number): { address: string; node: NodeLike } | null {
   const address = cluster.slots[slot]?.[0];

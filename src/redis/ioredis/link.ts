@@ -20,10 +20,10 @@ import { IoredisListener } from "./listener.ts";
 import { nameOf } from "./name.ts";
 import { corked, heldUntil, Writes, writeNow } from "./writes.ts";
 
-/** Lock clients on the same connection share its link: then it has no more listeners for each. */
+/** Lock clients on the same connection share its link, so it gets no listeners per client. */
 const links = new WeakMap<object, Link>();
 
-/** ioredis, of whatever copy and version. */
+/** ioredis, any copy and version. */
 export const ioredis: Driver = (given) => {
   if (!isConnection(given)) return null;
   const link = links.get(given) ?? new IoredisLink(given, false);
@@ -32,8 +32,8 @@ export const ioredis: Driver = (given) => {
 };
 
 /**
- * A command that is sent again on another connection would make WAIT lie: whatever is not answered
- * fails at once. It does not come back for nobody: a node that is gone would be called for ever.
+ * A command that is sent again on another connection would make WAIT lie, so unanswered commands
+ * fail at once. It does not reconnect: a node that is gone would be called forever.
  */
 const ONCE = {
   enableOfflineQueue: true,
@@ -138,8 +138,8 @@ class IoredisLink extends IoredisPlace implements Link {
   }
 
   /**
-   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a
-   * promise that ioredis has not made. The call would have that as its answer, and a second one
+   * RACE: a connection that the application has wrapped may throw instead of rejecting, or reject a
+   * promise that ioredis has not made. The call would get that as its answer, and a second one
    * after `replyTimeout`.
    */
   send(call: Call): void {
@@ -154,7 +154,7 @@ class IoredisLink extends IoredisPlace implements Link {
       } catch (error) {
         thrown(command, error);
       }
-      // A Cluster sends again what it is refused, for 1.6 s, by a function of its own.
+      // A Cluster resends refused commands for 1.6 s, with a function of its own.
       if (call.script.isImpatient && command.reject !== reject) {
         const redirect = command.reject;
         command.reject = (error) => (isApart(error) ? reject : redirect)(error);
@@ -171,7 +171,7 @@ class IoredisLink extends IoredisPlace implements Link {
       const reply = script.isForeign
         ? this.redis[name](text, ...words)
         : this.redis.callBuffer(name, text, ...words);
-      // What is no promise is no answer either: this throws.
+      // A result that is no promise is no answer either: this throws.
       reply.then(
         (answer) => this.#writes.replied(call, answer),
         (error: unknown) => owner.refused(call, readable(error)),
@@ -179,6 +179,15 @@ class IoredisLink extends IoredisPlace implements Link {
     } catch (error) {
       if (!isReplyError(error)) owner.refused(call, readable(error));
     }
+  }
+
+  /** ioredis finds the key by itself. */
+  commandOn(
+    key: string,
+    before: readonly RedisArgument[],
+    after: readonly RedisArgument[],
+  ): Promise<unknown> {
+    return this.command([...before, key, ...after]);
   }
 
   flush(): void {
@@ -196,7 +205,7 @@ class IoredisLink extends IoredisPlace implements Link {
       ? redis.nodes().find(({ options }) => `${options.host}:${options.port}` === address)
       : redis;
     const { stream } = (connection ?? {}) as { stream?: { destroy?(error: Error): void } };
-    // Ending it in good order would wait for the other end.
+    // An orderly end would wait for the other side.
     stream?.destroy?.(new Error("Redis was silent for too long, so the connection is replaced"));
     return stream?.destroy !== undefined;
   }
@@ -205,7 +214,7 @@ class IoredisLink extends IoredisPlace implements Link {
     const { redis } = this;
     const options = { lazyConnect: false, enableOfflineQueue: true };
     const copy = detached(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
-    // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
+    // ioredis prints errors without a listener; commands report them, with the lock concerned.
     copy.on("error", () => {});
     return new IoredisLink(copy, true);
   }
@@ -215,12 +224,12 @@ class IoredisLink extends IoredisPlace implements Link {
   }
 }
 
-/** What the server says is told by the command itself. */
+/** The command itself reports the server's answer. */
 function thrown(command: Command, error: unknown): void {
   if (!isReplyError(error)) command.reject(error);
 }
 
-/** The map that ioredis keeps of a Cluster. */
+/** ioredis's map of a Cluster. */
 class ClusterNodes implements Nodes {
   readonly #cluster: ClusterLike;
   readonly #keyPrefix: string;
@@ -251,7 +260,7 @@ class ClusterNodes implements Nodes {
   }
 }
 
-/** What of a socket tells whether it has taken all that was written. */
+/** The fields of a socket that show whether it has taken all that was written. */
 interface Stream {
   readonly writableLength?: number;
   /** Of TLS only. */
@@ -260,8 +269,8 @@ interface Stream {
 }
 
 /**
- * Does it keep something for a turn of the event loop that will not come? Over TLS what was written
- * counts as pending until then, and only what comes after it is held back.
+ * Does it hold data for a turn of the event loop that will not come? Over TLS the data written last
+ * counts as pending until then, and only data after it is held back.
  */
 function holdsBack(stream: Stream | undefined): boolean {
   if (!stream?.writableLength) return false;

@@ -4,9 +4,9 @@ import { isReplyError, type Listener, type ListenerEvents } from "../driver.ts";
 import { isConnection, neverKeepAlive } from "./connection.ts";
 
 /**
- * A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber`
- * subscribes again. When it is closed, nothing waits for the server to close it too: that would
- * keep a process alive for 2 s.
+ * A duplicate must reconnect, whatever the caller chose for its own connection. `Subscriber`
+ * subscribes again. Closing it does not wait for the server to close it too: that would keep a
+ * process alive for 2 s.
  */
 const OPTIONS = {
   disconnectTimeout: 0,
@@ -28,7 +28,7 @@ export class IoredisListener implements Listener {
   readonly #isSharded: boolean;
 
   constructor(redis: RedisLike, isSharded: boolean, events: ListenerEvents) {
-    // ioredis asks for a delay when the connection is lost; null: it stays closed.
+    // ioredis calls this for a delay when the connection is lost; null: it stays closed.
     const retryStrategy = (times: number): number | null =>
       events.isWanted() ? Math.min(times * 50, 2_000) : null;
     const connection = detached(() => redis.duplicate({ ...OPTIONS, retryStrategy }));
@@ -38,7 +38,7 @@ export class IoredisListener implements Listener {
     this.#connection = connection;
     this.#isSharded = isSharded;
     connection.on("error", (error) => {
-      // ioredis 5 tells of a slot that went away only by being confused.
+      // ioredis 5 reports a slot that moved away only by an error about its command queue.
       if (String(error).includes("Command queue state error")) events.moved();
       else if (isReplyError(error)) events.refused(error);
     });
@@ -60,7 +60,11 @@ export class IoredisListener implements Listener {
 
   unsubscribe(channel: string): void {
     const connection = this.#connection;
-    (this.#isSharded ? connection.sunsubscribe(channel) : connection.unsubscribe(channel)).catch(() => {});
+    try {
+      (this.#isSharded ? connection.sunsubscribe(channel) : connection.unsubscribe(channel)).catch(() => {});
+    } catch {
+      // A wrapped connection: its messages are read, and reach no listener.
+    }
   }
 
   close(): void {

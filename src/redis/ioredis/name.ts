@@ -18,7 +18,7 @@ export function nameOf(connection: RedisLike | ClusterLike): string {
   return `Sentinel group ${options.name ?? ""} of ${few(options.sentinels.map(addressName))}`;
 }
 
-/** A node that a Cluster was given: as an address, a port or a URL, which may have a password. */
+/** A node in a Cluster's options: as an address, a port or a URL, which may have a password. */
 function startupNode(node: unknown): string {
   if (typeof node === "object" && node !== null) return addressName(node as Address);
   const text = String(node);

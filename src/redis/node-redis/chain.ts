@@ -1,17 +1,18 @@
 import { detached } from "../../util/detached.ts";
 import { clearTimeout, setTimeout } from "../../util/real-timers.ts";
 import { type Client, destroy, listenTo, type NodeAddress } from "./client.ts";
+import { Lifetime } from "./lifetime.ts";
 import type { Source, SourceEvents } from "./source.ts";
 
 /**
- * How long connecting and the handshake may take, in ms. node-redis bounds the first only, and a
- * server that stands still answers no handshake.
+ * How long connecting and the handshake may take, in ms. node-redis limits only connecting, and a
+ * suspended server answers no handshake.
  */
 const HANDSHAKE = 10_000;
 
-/** What clients of our own are made with, beside the caller's options. */
+/** Options of our own clients, in addition to the caller's. */
 const OVERRIDES = {
-  // What it says stands in the other options, and it would win over another address.
+  // The other options contain the address, and this option would override it.
   url: undefined,
   disableOfflineQueue: false,
   commandsQueueMaxLength: undefined,
@@ -19,25 +20,41 @@ const OVERRIDES = {
   pingInterval: undefined,
   clientSideCache: undefined,
   emitInvalidate: false,
+  // It would silently move the client to another server, and WAIT to another one than the writes.
+  maintNotifications: "disabled",
   readonly: false,
 };
 
-/** A client like this one, perhaps to another address, which is never used after its connection was lost. */
+/** The caller's object that clients are made from. */
+export interface Owner {
+  readonly isOpen: boolean;
+  /**
+   * `moved`: its clients lead elsewhere now; `closed`: it was closed, as far as it reports that.
+   */
+  watch(moved: () => void, closed: () => void): () => void;
+}
+
+/**
+ * A client like this one, perhaps to another address, which is never used after its connection was
+ * lost.
+ */
 export function copyOf(client: Client, to: NodeAddress = {}): Client {
-  // Any number will do: it is destroyed before it tries again. `false` would leave it in version 5's
-  // list of all clients for ever, because there a client that has given up cannot be destroyed.
-  const socket = { ...client.options?.socket, ...to, reconnectStrategy: () => 0 };
+  // Any number works: the client is destroyed before it retries. `false` would leave it in version
+  // 5's list of all clients forever, because there a client that has given up cannot be destroyed.
+  const reconnectStrategy = (): number => 0;
+  // No PINGs are sent, so nothing is read while it is idle.
+  const socket = { ...client.options?.socket, ...to, socketTimeout: undefined, reconnectStrategy };
   return client.duplicate({ ...OVERRIDES, socket });
 }
 
 /**
- * A connection of our own: a client for each of its lives, because a client of node-redis that is
- * connected once more is not as good as new:
+ * A connection of our own. Each time it connects with a new client, because a reconnected client of
+ * node-redis is worse than a new one:
  *
- * - `destroy()` and `connect()` while it tries to reconnect has two sockets connecting at a time;
+ * - `destroy()` and `connect()` while it tries to reconnect leave two sockets connecting;
  * - it keeps the process alive while it waits to reconnect;
- * - it subscribes again to what it had when the connection was lost, and says at once that a
- *   channel is subscribed which it believes to have, connected or not.
+ * - it resubscribes the channels that it had when the connection was lost, and reports a channel
+ *   that it believes to have as subscribed at once, connected or not.
  *
  * Keeps no process alive.
  */
@@ -45,27 +62,33 @@ export class Chain implements Source {
   client: Client | null = null;
   readonly #make: () => Client | Promise<Client>;
   readonly #pause: (tries: number, error: unknown) => number | null;
-  readonly #owner: { readonly isOpen: boolean } | null;
-  #wasOpen = false;
+  readonly #owner: Owner | null;
+  readonly #lifetime: Lifetime | null;
   /** The client that is ready, or connects. */
   #current: Client | null = null;
+  /** Is it creating its socket? */
+  #isConnecting = false;
   #events: SourceEvents | null = null;
+  /** The caller's object while a client is requested from it. */
+  #asked: object | null = null;
+  #stop: () => void = () => {};
   #isEnded = false;
   #tries = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `pause`: how long to wait before another try, in ms; null: it ends. `owner`: the caller's object
-   * that `make` asks for a client; without it none can be made.
+   * `pause`: how long to wait before another try, in ms; null: it ends. `owner`: the caller's
+   * object that `make` requests a client from; without it none can be made.
    */
   constructor(
     make: () => Client | Promise<Client>,
     pause: (tries: number, error: unknown) => number | null,
-    owner: { readonly isOpen: boolean } | null = null,
+    owner: Owner | null = null,
   ) {
     this.#make = make;
     this.#pause = pause;
     this.#owner = owner;
+    this.#lifetime = owner && new Lifetime(owner);
   }
 
   get state(): "ready" | "away" | "ended" {
@@ -87,19 +110,20 @@ export class Chain implements Source {
 
   /** Was the caller's object closed? */
   get #isOrphaned(): boolean {
-    if (!this.#owner) return false;
-    this.#wasOpen ||= this.#owner.isOpen;
-    return this.#wasOpen && !this.#owner.isOpen;
+    return this.#lifetime?.isOver ?? false;
   }
 
   open(events: SourceEvents): void {
     this.#events = events;
     this.#isEnded = false;
+    this.#stop();
+    this.#stop = this.#owner?.watch(this.#moved, this.#closed) ?? (() => {});
     this.#connect();
   }
 
   close(): void {
     this.#events = null;
+    this.#stop();
     clearTimeout(this.#timer);
     this.#leave();
   }
@@ -115,11 +139,12 @@ export class Chain implements Source {
       try {
         const made = this.#make();
         if (!(made instanceof Promise)) return this.#use(made);
-        // While the caller's object has no client for us, it is awaited.
-        const events = this.#events;
+        // Waits while the caller's object has no client for us.
+        const asked = {};
+        this.#asked = asked;
         made.then(
-          (client) => (this.#events === events && events ? this.#use(client) : destroy(client)),
-          (error) => this.#events === events && this.#failed(error),
+          (client) => (this.#asked === asked ? this.#use(client) : destroy(client)),
+          (error) => this.#asked === asked && this.#failed(error),
         );
       } catch (error) {
         this.#failed(error);
@@ -127,13 +152,48 @@ export class Chain implements Source {
     });
   }
 
+  /**
+   * RACE: the former master may hang and close no connection. If it is gone instead, the pause
+   * before the next try has grown, although the client could connect to the new master now.
+   */
+  readonly #moved = (): void => {
+    clearTimeout(this.#timer);
+    this.#tries = 0;
+    if (this.#current) {
+      this.#leave();
+      this.#failed(new Error("Sentinel names another master"), true);
+    } else this.#connect();
+  };
+
+  readonly #closed = (): void => {
+    if (this.#current) this.#lost(this.#current, CLOSED());
+    else this.#failed(CLOSED());
+  };
+
   #use(client: Client): void {
+    this.#asked = null;
+    this.#lifetime?.wasOpened();
     this.#current = client;
+    this.#isConnecting = true;
     const lost = (error: unknown): void => this.#lost(client, error);
-    listenTo(client, { ready: () => this.#ready(client), error: lost, end: () => lost(CLOSED()) });
+    // RACE: a client that is destroyed while it creates its socket connects all the same, and stays
+    // forever. So this waits until it has a socket, or has failed to get one.
+    const settled = (): void => {
+      if (this.#current === client) this.#isConnecting = false;
+      else destroy(client);
+    };
+    listenTo(client, {
+      connect: settled,
+      ready: () => this.#ready(client),
+      error: (error) => {
+        settled();
+        lost(error);
+      },
+      end: () => lost(CLOSED()),
+    });
     client.unref();
     this.#timer = setTimeout(() => lost(new Error("the handshake was not answered")), HANDSHAKE).unref();
-    // It may resolve without being ready, where it was destroyed.
+    // It may resolve without being ready if it was destroyed.
     client.connect().then(() => client.isReady || lost(CLOSED()), lost);
   }
 
@@ -145,11 +205,11 @@ export class Chain implements Source {
     this.#events?.ready();
   }
 
-  /** Whatever node-redis calls an error of a connection is its end: also what it could not read. */
+  /** Any connection error of node-redis ends it, including a reply that it could not parse. */
   #lost(client: Client, error: unknown): void {
     if (this.#current !== client) return;
     const wasReady = this.client === client;
-    // RACE: while it is open still. Afterwards it would try again by itself.
+    // RACE: while it is still open. Afterwards it would retry by itself.
     this.#leave();
     this.#failed(wasReady ? error : whyRefused(error));
   }
@@ -158,21 +218,26 @@ export class Chain implements Source {
     const client = this.#current;
     clearTimeout(this.#timer);
     this.#current = null;
+    this.#asked = null;
     this.client = null;
-    if (client) destroy(client);
+    if (client && !this.#isConnecting) destroy(client);
   }
 
-  #failed(error: unknown): void {
+  /** `isNow`: the next try begins without a pause. */
+  #failed(error: unknown, isNow = false): void {
     const events = this.#events;
+    clearTimeout(this.#timer);
+    this.#asked = null;
     if (!events) return;
     events.lost(this.#isOrphaned ? CLOSED() : error);
     if (this.#events !== events) return;
     const pause = this.#isOrphaned ? null : this.#pause(++this.#tries, error);
     if (pause === null) {
       this.#isEnded = true;
+      this.#stop();
       events.ended();
     } else {
-      this.#timer = detached(() => setTimeout(() => this.#connect(), pause).unref());
+      this.#timer = detached(() => setTimeout(() => this.#connect(), isNow ? 0 : pause).unref());
     }
   }
 }
@@ -182,16 +247,19 @@ const CLOSED = (): Error => new Error("The client is closed");
 export const NOT_CONNECTED =
   "the node-redis client is not connected: await its connect() before its locks are used";
 
-/** The server ended a connection that was not ready: node-redis does not say that this tells something. */
+/**
+ * The server ended a connection before it was ready: a clue that node-redis's own message does not
+ * give.
+ */
 export function whyRefused(error: unknown): unknown {
   if (!(error instanceof Error) || error.message !== "Socket closed unexpectedly") return error;
   return new Error("the connection was closed before it was ready (ECONNRESET)", { cause: error });
 }
 
-/** The pause of connections for messages, and of those that no option of the caller's says one for. */
+/** The pause for message connections, and for those without such an option of the caller's. */
 export const soon = (tries: number): number => Math.min(tries * 50, 2_000);
 
-/** The pauses that the caller's `reconnectStrategy` makes, as node-redis understands it. */
+/** The pauses of the caller's `reconnectStrategy`, as node-redis understands it. */
 export function pauseOf(client: Client): (tries: number, error: unknown) => number | null {
   const strategy = client.options?.socket?.reconnectStrategy;
   if (strategy === false) return () => null;

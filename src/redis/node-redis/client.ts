@@ -1,13 +1,17 @@
-// What is used of node-redis 5 and 6. Structural: nothing is imported of the package, so that any
-// copy and version in one tree fits, and none is needed.
+// The parts of node-redis 5 and 6 in use. Structural types: nothing is imported from the package,
+// so any copy and version in one tree fits, and none is needed.
 
 import { addressName } from "../place-name.ts";
 
 export interface Emitter {
+  /** The emitter that a client inherits from. */
+  readonly _self?: Emitter;
+  /** Node's own: the number of events that have listeners. */
+  readonly _eventsCount?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each event has arguments of its own.
-  on(event: string, listener: (...args: any[]) => void): unknown;
+  on(event: string | symbol, listener: (...args: any[]) => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: each event has arguments of its own.
-  off(event: string, listener: (...args: any[]) => void): unknown;
+  off(event: string | symbol, listener: (...args: any[]) => void): unknown;
   listenerCount(event: string): number;
 }
 
@@ -39,6 +43,9 @@ export interface Client extends Emitter {
   readonly isReady: boolean;
   readonly options?: ClientOptions | undefined;
   readonly _keyPrefix?: string | undefined;
+  readonly _clientId?: string;
+  /** Another number for each socket. */
+  readonly socketEpoch: number;
   connect(): Promise<unknown>;
   destroy(): void;
   unref(): void;
@@ -50,7 +57,7 @@ export interface Client extends Emitter {
   sUnsubscribe(channels: readonly string[], heard: Heard): Promise<unknown>;
 }
 
-/** What a Cluster knows of one of its servers. */
+/** A Cluster's record of one of its servers. */
 interface ClusterNode {
   readonly address: string;
   /** Undefined: it was not needed yet, or could not connect. */
@@ -77,8 +84,7 @@ export interface Sentinel extends Emitter {
   readonly isOpen: boolean;
   readonly _keyPrefix?: string | undefined;
   getSentinelNode(): { host: string; port: number } | undefined;
-  getMasterNode(): { host: string; port: number } | undefined;
-  /** All of its commands go through here: it waits until there is a master. */
+  /** All of its commands go through this: it waits until there is a master. */
   _execute<T>(isReadonly: boolean, use: (master: Client) => Promise<T>): Promise<T>;
 }
 
@@ -98,21 +104,21 @@ export const isCluster = (given: object): given is Cluster =>
   has(given, "on", "off", "listenerCount", "nodeClient", "sendCommand");
 
 export const isSentinel = (given: object): given is Sentinel =>
-  has(given, "on", "off", "listenerCount", "getSentinelNode", "getMasterNode", "_execute", "sendCommand");
+  has(given, "on", "off", "listenerCount", "getSentinelNode", "_execute", "sendCommand");
 
 /** `createClientPool()`. */
 export const isPool = (given: object): boolean =>
   "totalClients" in given && "idleClients" in given && has(given, "execute", "sendCommand");
 
 /**
- * Options of a command that is answered as the caller's own are. The timeout is the library's own
- * for what it has not written, 5 s by itself: ours counts from when a command was sent, and making
- * an AbortSignal for each one is dear.
+ * Options of a command whose replies have the form of replies to the caller's own commands. The
+ * timeout is the library's own for commands that it has not written, 5 s by default. Ours counts
+ * from when a command was sent, and an AbortSignal per command is expensive.
  */
 export const PLAIN = { timeout: undefined, abortSignal: undefined, asap: false };
 /**
- * The same with texts as Buffers, by the RESP types of texts ($ + =): nothing else tells a number
- * from a text. In version 5 `withTypeMapping` has no effect on `sendCommand`.
+ * The same with texts as Buffers, by the RESP types of texts ($ + =): only these distinguish a
+ * number from a text. In version 5 `withTypeMapping` has no effect on `sendCommand`.
  */
 export const RAW = { ...PLAIN, typeMapping: { 36: Buffer, 43: Buffer, 61: Buffer } };
 
@@ -120,10 +126,10 @@ export const toWord = (word: string | number | Buffer): Word =>
   typeof word === "number" ? String(word) : word;
 
 /**
- * Errors of the server have no name of their own, but a class: ErrorReply, from whatever copy of
- * the package, and classes that inherit from it. Where a bundler has renamed it, they are known by
- * their first word, such as NOSCRIPT, which no error of the library or of Node.js has. They get the
- * name that the interface promises.
+ * Errors of the server have no name of their own, but a class: ErrorReply, from any copy of the
+ * package, and subclasses. If a bundler has renamed it, they are recognised by their first word,
+ * such as NOSCRIPT, which no error of the library or of Node.js has. They get the name that the
+ * interface promises.
  */
 export function isReply(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
@@ -132,36 +138,72 @@ export function isReply(error: unknown): error is Error {
   return isOne;
 }
 
+/**
+ * Is it the error of a command: of a PING of node-redis's own (`pingInterval`), or of one that the
+ * application sent by `legacy()`? While a client is ready, its only other errors are those thrown
+ * while it read replies.
+ */
+export const isOfCommand = (error: unknown): boolean =>
+  error instanceof Error &&
+  (hasClass(error, "ErrorReply") || hasClass(error, "TimeoutError") || FAILED.test(error.message));
+
+/**
+ * Narrower than `isReply`: an error that a listener throws may also begin with a word in capitals.
+ */
+const FAILED =
+  /^((BUSY|ERR|LOADING|MASTERDOWN|NOAUTH|NOPERM) |The command was aborted$|The queue is full$|Command timeout during maintenance|"arguments\[)/;
+
 function hasClass(error: object, name: string): boolean {
   for (let kind: object | null = error; kind; kind = Object.getPrototypeOf(kind))
     if (kind.constructor?.name === name) return true;
   return false;
 }
 
-const nothing = (): void => {};
-const anchored = new WeakSet<object>();
-
-/**
- * Listens to events until the returned function is called.
- *
- * RACE: what `createClient` returns inherits from the client that emits. When the last listener is
- * taken off, Node gives the heir an empty list of its own: listeners that come later, also those of
- * the application, are never called. So one listener, of an event that never comes, stays.
- */
+/** Listens to events until the returned function is called. */
 export function listenTo(
   emitter: Emitter,
   // biome-ignore lint/suspicious/noExplicitAny: each event has arguments of its own.
   listeners: Readonly<Record<string, (...args: any[]) => void>>,
 ): () => void {
-  if (!anchored.has(emitter)) emitter.on("holdfast", nothing);
-  anchored.add(emitter);
-  for (const [event, listener] of Object.entries(listeners)) emitter.on(event, listener);
+  const source = emitterOf(emitter);
+  for (const [event, listener] of Object.entries(listeners)) {
+    const before = source.listenerCount(event);
+    emitter.on(event, listener);
+    // The application has left it without listeners before: see `takeOff`.
+    if (source.listenerCount(event) === before) source.on(event, listener);
+  }
   return () => {
-    for (const [event, listener] of Object.entries(listeners)) emitter.off(event, listener);
+    for (const [event, listener] of Object.entries(listeners)) {
+      takeOff(emitter, event, listener);
+      if (source !== emitter) takeOff(source, event, listener);
+    }
   };
 }
 
-/** Closes a client of our own. Version 5 throws where it is closed already. */
+/** The object that emits the events of this client, or of a copy of it such as `withTypeMapping()`. */
+const emitterOf = (emitter: Emitter): Emitter => emitter._self ?? emitter;
+
+/**
+ * RACE: the object that `createClient` returns inherits from the client that emits, and so do its
+ * copies. They share one list of listeners, but each counts the events in it by itself. When one
+ * has counted down to none, Node gives it an empty list of its own: later listeners, also the
+ * application's, are never called. So one listener, of an event that never comes, stays.
+ */
+function takeOff(emitter: Emitter, event: string, listener: () => void): void {
+  if (emitter._eventsCount === 1) emitter.on(Symbol("holdfast"), () => {});
+  emitter.off(event, listener);
+}
+
+/**
+ * For an application that does not listen to errors. Without our listener the error would have been
+ * thrown, and ended the process.
+ */
+export function printUnheard(emitter: Emitter, error: unknown): void {
+  if (emitterOf(emitter).listenerCount("error") !== 1 || !(error instanceof Error)) return;
+  console.error("[holdfast] Unhandled error event:", error.stack);
+}
+
+/** Closes a client of our own. Version 5 throws if it is closed already. */
 export function destroy(client: Client): void {
   try {
     client.destroy();
@@ -173,7 +215,7 @@ export function destroy(client: Client): void {
 /** "127.0.0.1:6379", or a socket's path: without user and password. */
 export function nameOf({ socket = {}, url }: ClientOptions): string {
   if (socket.path !== undefined) return socket.path;
-  // A client takes the address out of its URL; the root node of a Cluster still has it there.
+  // A client removes the address from its URL; the root node of a Cluster still has it there.
   const from = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
   const port = from?.port ? Number(from.port) : undefined;
   return addressName({ host: socket.host ?? from?.hostname, port: socket.port ?? port });

@@ -2,25 +2,36 @@ import type { RedisArgument } from "../../api/redis.ts";
 import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { clearTimeout, setTimeout } from "../../util/real-timers.ts";
-import type { Call, Link, LinkEvents, Listener, ListenerEvents, Nodes } from "../driver.ts";
+import { slotOf } from "../../util/slots.ts";
+import {
+  type Call,
+  isReplyError,
+  type Link,
+  type LinkEvents,
+  type Listener,
+  type ListenerEvents,
+  NO_NODE,
+  type Nodes,
+} from "../driver.ts";
 import { few } from "../place-name.ts";
 import { isApart } from "../replies.ts";
 import { NOT_CONNECTED, soon } from "./chain.ts";
-import { type Cluster, listenTo, nameOf } from "./client.ts";
+import { type Cluster, listenTo, nameOf, printUnheard } from "./client.ts";
+import { Lifetime } from "./lifetime.ts";
 import { Pipe } from "./pipe.ts";
 import type { Sending } from "./sending.ts";
 import { REDIRECTS, ServerLink } from "./server-link.ts";
 import { SlotMap } from "./slot-map.ts";
 
-/** When what waits is tried again, and the map of slots is read: after so many ms, then after twice that. */
+/** How long until waiting commands are sent again and the slot map is read, in ms. It doubles. */
 const AGAIN_MIN = 100;
 const AGAIN_MAX = 1_000;
 
 /**
- * A link to a Cluster: a connection of our own to each primary, and a map of slots of our own.
- * They begin as the caller's object has them. It is no help after a failover: version 5 never reads
- * its map again by itself and goes on calling a primary that is gone, version 6 does so after 5 s,
- * and a server that stands still stops both. Nor does it say when a connection of its was lost.
+ * A link to a Cluster: its own connection to each primary, and its own slot map. Both begin as in
+ * the caller's object. That object does not help after a failover: version 5 never rereads its map
+ * by itself and keeps calling a primary that is gone, version 6 does so after 5 s, and a suspended
+ * server stops both. Nor does it report a lost connection.
  */
 export class ClusterLink implements Link {
   readonly library = "node-redis";
@@ -28,19 +39,21 @@ export class ClusterLink implements Link {
   readonly address = "";
   readonly isTls = false;
   readonly opensOnce = false;
-  /** Its connections are, also those of the caller's object. */
+  /** So are its connections, also those of the caller's object. */
   readonly isOwn = true;
   lastError: unknown = null;
   readonly nodes: Nodes;
   readonly #cluster: Cluster;
+  readonly #lifetime: Lifetime;
   readonly #isLasting: boolean;
   readonly #map: SlotMap;
   readonly #pipe: Pipe;
   readonly #links = new Map<string, ServerLink>();
   readonly #listeners = new Set<LinkEvents>();
+  /** Rejects commands that wait until any primary is known. */
+  readonly #commands = new Set<(error: Error) => void>();
   #stop: (() => void) | null = null;
   #isClosed = false;
-  #wasOpen: boolean;
   #readyUntil = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #failures = 0;
@@ -49,7 +62,7 @@ export class ClusterLink implements Link {
   constructor(cluster: Cluster, isLasting = false) {
     this.#cluster = cluster;
     this.#isLasting = isLasting;
-    this.#wasOpen = cluster.isOpen;
+    this.#lifetime = new Lifetime(cluster);
     this.#map = new SlotMap(cluster, () => [...this.#links.values()]);
     this.#pipe = new Pipe(
       ({ call, asked }) => this.#link(asked || this.#map.addressOf(call.keys.slot))?.client ?? null,
@@ -118,14 +131,31 @@ export class ClusterLink implements Link {
   }
 
   async command(words: readonly RedisArgument[]): Promise<unknown> {
-    this.#open();
-    const refusal = this.#refusal;
-    if (refusal) throw refusal;
-    await this.#map.known;
+    await this.#known();
     const links = [...this.#links.values()];
     const link = links.find(({ state }) => state === "ready") ?? links[0];
     if (!link) throw new Error("no node of the Cluster is known");
     return link.command(words);
+  }
+
+  async commandOn(
+    key: string,
+    before: readonly RedisArgument[],
+    after: readonly RedisArgument[],
+  ): Promise<unknown> {
+    await this.#known();
+    const full = this.keyPrefix + key;
+    for (let redirects = 0; ; redirects++) {
+      const link = this.#link(this.#map.addressOf(slotOf(full)));
+      if (!link) throw new Error(NO_NODE);
+      try {
+        return await link.command([...before, full, ...after]);
+      } catch (error) {
+        const [, slot, address] = /^MOVED (\d+) (\S+)/.exec(isReplyError(error) ? error.message : "") ?? [];
+        if (address === undefined || redirects === REDIRECTS) throw error;
+        this.#map.move(Number(slot), address);
+      }
+    }
   }
 
   listen(isSharded: boolean, events: ListenerEvents): Listener {
@@ -143,7 +173,7 @@ export class ClusterLink implements Link {
     throw new TypeError("a Cluster of node-redis opens no connection that is used once");
   }
 
-  /** node-redis writes when it does, and cannot be hurried. */
+  /** node-redis schedules its writes itself, and cannot be hurried. */
   flush(): void {}
 
   replace(address: string): boolean {
@@ -160,10 +190,9 @@ export class ClusterLink implements Link {
     return this.#isLasting || this.#cluster.isOpen ? null : new Error(NOT_CONNECTED);
   }
 
-  /** Was the caller's object closed, which this link stands for? */
+  /** Was the caller's object of this link closed? */
   get #isOrphaned(): boolean {
-    this.#wasOpen ||= this.#cluster.isOpen;
-    return !this.#isLasting && this.#wasOpen && !this.#cluster.isOpen;
+    return !this.#isLasting && this.#lifetime.isOver;
   }
 
   #open(): void {
@@ -177,10 +206,25 @@ export class ClusterLink implements Link {
       connect: () => this.#begin(),
       disconnect: ended,
       error: (error: unknown) => {
+        printUnheard(this.#cluster, error);
         this.lastError ??= error;
       },
     });
     this.#begin();
+  }
+
+  /** Resolves when any primary is known, and rejects if none will be. */
+  #known(): Promise<void> {
+    this.#open();
+    return new Promise((resolve, reject) => {
+      const refusal = this.#refusal;
+      if (refusal) return reject(refusal);
+      this.#commands.add(reject);
+      this.#map.known.then(() => {
+        this.#commands.delete(reject);
+        resolve();
+      });
+    });
   }
 
   /** Connects to all primaries, as soon as any are known. */
@@ -190,7 +234,8 @@ export class ClusterLink implements Link {
   }
 
   #rest(): void {
-    if (!this.#isLasting && this.#listeners.size === 0 && this.#pipe.isEmpty) this.#end();
+    if (this.#isLasting || this.#listeners.size > 0 || this.#commands.size > 0) return;
+    if (this.#pipe.isEmpty) this.#end();
   }
 
   #end(): void {
@@ -200,10 +245,15 @@ export class ClusterLink implements Link {
     this.#stop = null;
     for (const link of this.#links.values()) link.close();
     this.#links.clear();
-    this.#pipe.fail(new Error("The client is closed"));
+    const closed = new Error("The client is closed");
+    this.#pipe.fail(closed);
+    for (const reject of this.#commands) reject(closed);
+    this.#commands.clear();
   }
 
-  /** The connection to a node. It is given up when it is lost, and the node has no slots any more. */
+  /**
+   * The connection to a node. It is given up when it is lost and the node has no slots any more.
+   */
   #link(address: string): ServerLink | null {
     if (address === "" || this.#isClosed) return null;
     const known = this.#links.get(address);
@@ -215,9 +265,7 @@ export class ClusterLink implements Link {
         name: address,
         isTls: false,
         keyPrefix: this.keyPrefix,
-        source: () => {
-          throw new Error("a node has connections of our own only");
-        },
+        owner: null,
         make: () => this.#map.clientOf(address),
         pause: (tries) => (this.#map.primaries.includes(address) ? soon(tries) : null),
       },
@@ -243,7 +291,7 @@ export class ClusterLink implements Link {
     return link;
   }
 
-  /** What Redis replied when the command was sent to the wrong node, or at the wrong time. */
+  /** Did Redis reply that the command was sent to the wrong node, or at the wrong time? */
   #isElsewhere(sending: Sending, error: Error): boolean {
     const [word, slot = "", address = ""] = error.message.split(" ");
     const isLater = isApart(error) || word === "CLUSTERDOWN";
@@ -260,7 +308,7 @@ export class ClusterLink implements Link {
     return true;
   }
 
-  /** Tries what waits again, with a new map, until nothing does. */
+  /** Retries waiting commands, with a new map, until none is left. */
   #again(): void {
     if (this.#timer || !this.#stop) return;
     const delay = Math.min(AGAIN_MIN * 2 ** this.#failures++, AGAIN_MAX);

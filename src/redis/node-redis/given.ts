@@ -1,39 +1,46 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { NOT_CONNECTED, whyRefused } from "./chain.ts";
-import { type Client, isReply, listenTo } from "./client.ts";
+import { type Client, isOfCommand, isReply, listenTo, printUnheard } from "./client.ts";
+import { Lifetime } from "./lifetime.ts";
 import type { Source, SourceEvents } from "./source.ts";
 
+/** A channel of `node:diagnostics_channel`. */
+const SOCKET_CHANGED = "node-redis:connection:handoff";
+
 /**
- * The caller's client. Nothing on it is changed but a few listeners: connecting and closing it is
- * the caller's.
+ * The caller's client. It is changed only by a few listeners; the caller connects and closes it.
  */
 export class Given implements Source {
   readonly #client: Client;
-  #wasOpen: boolean;
+  readonly #lifetime: Lifetime;
+  /** The number of the socket on which replies go to the wrong commands. */
+  #brokenEpoch = Number.NaN;
   #stop: () => void = () => {};
 
   constructor(client: Client) {
     this.#client = client;
-    this.#wasOpen = client.isOpen;
+    this.#lifetime = new Lifetime(client);
   }
 
   get client(): Client | null {
-    return this.#client.isReady ? this.#client : null;
+    return this.#client.isReady && !this.#isBroken ? this.#client : null;
   }
 
   get state(): "ready" | "away" | "ended" {
-    if (this.#client.isReady) return "ready";
-    this.#wasOpen ||= this.#client.isOpen;
-    return this.#wasOpen && !this.#client.isOpen ? "ended" : "away";
+    if (this.client) return "ready";
+    return this.#lifetime.isOver ? "ended" : "away";
   }
 
   get status(): string {
     const { state } = this;
     if (state !== "away") return state === "ended" ? "end" : state;
+    if (this.#isBroken) return "out of step";
     return this.#client.isOpen ? "connecting" : "wait";
   }
 
   get refusal(): Error | null {
-    if (this.#client.isReady) return null;
+    if (this.client) return null;
+    if (this.#isBroken) return new Error("The client gives replies to the wrong commands");
     if (!this.#client.isOpen)
       return new Error(this.state === "ended" ? "The client is closed" : NOT_CONNECTED);
     return this.#client.options?.disableOfflineQueue
@@ -48,22 +55,30 @@ export class Given implements Source {
       if (!isEnded) events.ended();
       isEnded = true;
     };
-    this.#stop = listenTo(this.#client, {
+    const stop = listenTo(this.#client, {
       ready: () => {
         isEnded = false;
         wasReady = true;
-        this.#wasOpen = true;
+        this.#lifetime.wasOpened();
         events.ready();
       },
       error: (error: unknown) => {
-        this.#print(error);
-        // While it is ready, it tells of something else, such as a PING that failed.
-        if (this.#client.isReady) return;
+        printUnheard(this.#client, error);
+        if (this.#client.isReady) {
+          if (isOfCommand(error) || this.#isBroken) return;
+          // RACE: a listener has thrown, such as one for messages that the application receives on
+          // this client. node-redis then drops the replies that it had not read, and continues:
+          // each later reply goes to a command sent before its own. So no reply counts until there
+          // is another socket, including those that it has read and not delivered.
+          this.#brokenEpoch = this.#client.socketEpoch;
+          events.lost(outOfStep(error));
+          return;
+        }
         isReply(error);
         const why = wasReady ? error : whyRefused(error);
         wasReady = false;
         events.lost(why);
-        // It gives up: version 5 says it by nothing else.
+        // It gives up: version 5 reports that in no other way.
         if (!this.#client.isOpen) end();
       },
       end: () => {
@@ -71,6 +86,20 @@ export class Given implements Source {
         end();
       },
     });
+    // RACE: the server says that it moves (MOVING), and node-redis changes to a socket to another
+    // server, without any event: votes of a quorum would count that another process gives. It
+    // publishes to this channel before it writes anything to the new socket. Copies of the client
+    // (`withTypeMapping()`) have its id.
+    const changed = (message: unknown): void => {
+      if ((message as { clientId?: unknown }).clientId !== this.#client._clientId) return;
+      events.lost(null);
+      if (this.client) events.ready();
+    };
+    subscribe(SOCKET_CHANGED, changed);
+    this.#stop = () => {
+      stop();
+      unsubscribe(SOCKET_CHANGED, changed);
+    };
   }
 
   close(): void {
@@ -81,9 +110,13 @@ export class Given implements Source {
     return false;
   }
 
-  /** Without our listener the error would have been thrown, and ended the process. */
-  #print(error: unknown): void {
-    if (this.#client.listenerCount("error") !== 1 || !(error instanceof Error)) return;
-    console.error("[holdfast] Unhandled error event:", error.stack);
+  get #isBroken(): boolean {
+    return this.#client.isReady && this.#client.socketEpoch === this.#brokenEpoch;
   }
 }
+
+const outOfStep = (error: unknown): Error =>
+  new Error(
+    `an error was thrown while node-redis read replies: destroy() this client and connect() it again (${error instanceof Error ? error.message : error})`,
+    { cause: error },
+  );

@@ -2,11 +2,11 @@ import type { Driver, Link } from "../driver.ts";
 import { copyOf, pauseOf } from "./chain.ts";
 import { type Client, isClient, isCluster, isSentinel, nameOf } from "./client.ts";
 import { ClusterLink } from "./cluster-link.ts";
-import { Given } from "./given.ts";
+import type { Origin } from "./origin.ts";
 import { sentinelOrigin } from "./sentinel-origin.ts";
-import { type Origin, ServerLink } from "./server-link.ts";
+import { ServerLink } from "./server-link.ts";
 
-/** Lock clients on the same object share its link, so that it has no more listeners for each. */
+/** Lock clients on the same object share its link, so it gets no listeners per client. */
 const links = new WeakMap<object, Link>();
 
 /** node-redis, the package `redis`, 5 and 6: `createClient`, `createCluster` and `createSentinel`. */
@@ -33,7 +33,8 @@ function serverOrigin(client: Client): Origin {
     name: nameOf(options),
     isTls: options.socket?.tls === true,
     keyPrefix: client._keyPrefix ?? "",
-    source: () => new Given(client),
+    given: client,
+    owner: null,
     make: () => copyOf(client),
     pause: pauseOf(client),
   };

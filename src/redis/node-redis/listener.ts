@@ -1,22 +1,23 @@
 import type { Listener, ListenerEvents } from "../driver.ts";
 import { Chain, soon } from "./chain.ts";
 import { type Client, isReply, listenTo } from "./client.ts";
+import type { Origin } from "./origin.ts";
 
 /**
- * A connection for messages. Each of its lives is a new client, so nothing is subscribed again by
- * node-redis.
+ * A connection for messages. Each time it connects with a new client, so node-redis resubscribes
+ * nothing.
  *
- * RACE: a slot moves while SSUBSCRIBE is on its way, and version 5 and 6 take the server's
- * SUNSUBSCRIBE for the answer to it. Either an answer is left over at the end, which counts as a
- * slot that has moved, or one is missing, which is an error: every error ends this life, and in the
- * next all channels are asked for again.
+ * RACE: a slot moves while SSUBSCRIBE is under way, and versions 5 and 6 take the server's
+ * SUNSUBSCRIBE for the answer to it. Then either one answer too many comes at the end, which counts
+ * as a slot that has moved, or one is missing, which is an error. Every error ends this client, and
+ * the next one subscribes all channels again.
  */
 export class NodeListener implements Listener {
   readonly #chain: Chain;
   readonly #isSharded: boolean;
   readonly #heard: (message: string, channel: string) => void;
 
-  constructor(make: () => Client | Promise<Client>, isSharded: boolean, events: ListenerEvents) {
+  constructor({ make, owner }: Pick<Origin, "make" | "owner">, isSharded: boolean, events: ListenerEvents) {
     this.#isSharded = isSharded;
     this.#heard = (message, channel) => events.message(channel, message);
     this.#chain = new Chain(
@@ -27,6 +28,7 @@ export class NodeListener implements Listener {
           : this.#prepared(made, events);
       },
       (tries) => (events.isWanted() ? soon(tries) : null),
+      owner,
     );
     this.#chain.open({
       ready: () => events.ready(),
@@ -40,11 +42,6 @@ export class NodeListener implements Listener {
 
   get isReady(): boolean {
     return this.#chain.client !== null;
-  }
-
-  /** Drops the connection, and opens another one. */
-  replace(error: Error): void {
-    this.#chain.replace(error);
   }
 
   subscribe(channels: readonly string[]): Promise<unknown> {
@@ -61,10 +58,14 @@ export class NodeListener implements Listener {
 
   unsubscribe(channel: string): void {
     const { client } = this.#chain;
-    const done = this.#isSharded
-      ? client?.sUnsubscribe([channel], this.#heard)
-      : client?.unsubscribe([channel], this.#heard);
-    done?.catch(() => {});
+    try {
+      const done = this.#isSharded
+        ? client?.sUnsubscribe([channel], this.#heard)
+        : client?.unsubscribe([channel], this.#heard);
+      done?.catch(() => {});
+    } catch {
+      // A wrapped client: its messages are read, and reach no listener.
+    }
   }
 
   close(): void {

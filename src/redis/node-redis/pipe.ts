@@ -6,15 +6,16 @@ import { type Client, isReply, PLAIN, RAW } from "./client.ts";
 import { Sending } from "./sending.ts";
 
 /**
- * The scripts of a link that are not answered, in order. Each is handed to a client that is ready,
- * and waits here until there is one.
+ * The unanswered scripts of a link, in order. Each is given to a client that is ready, and waits
+ * here until there is one.
  *
- * RACE: node-redis writes what it was given before it is ready together with its handshake, and
- * before that is answered: where AUTH or SELECT is refused, a lock would be taken by another user,
- * or in another database.
+ * RACE: node-redis writes commands that it was given before it is ready together with its
+ * handshake, before that is answered. If AUTH or SELECT is refused, a lock would be taken by
+ * another user, or in another database.
  *
- * What node-redis had written when its connection was lost it rejects. That is sent again here, in
- * its order. What it had not written yet it keeps (version 6), and writes it itself.
+ * When its connection is lost, node-redis rejects the commands that it had written, and they are
+ * sent again here, in order. It keeps the commands that it had not written, and writes them itself,
+ * possibly earlier.
  */
 export class Pipe {
   readonly #all = new Set<Sending>();
@@ -22,7 +23,7 @@ export class Pipe {
   readonly #replied: (sending: Sending, error: Error) => boolean;
   #heldUntil = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
-  /** Called when nothing is left. */
+  /** Called when no script is left. */
   onEmpty: () => void = () => {};
 
   /**
@@ -41,7 +42,7 @@ export class Pipe {
     return this.#all.size === 0;
   }
 
-  /** Does anything wait for a client? */
+  /** Does any script wait for a client? */
   get isWaiting(): boolean {
     for (const { on, call } of this.#all) if (on === null && !call.isOver) return true;
     return false;
@@ -62,7 +63,7 @@ export class Pipe {
     this.#write(sending);
   }
 
-  /** A client is ready: what waits for it is written. */
+  /** A client is ready: writes the scripts that wait for it. */
   pump(): void {
     for (const sending of this.#all) {
       if (sending.on !== null) continue;
@@ -71,7 +72,7 @@ export class Pipe {
     }
   }
 
-  /** No client comes any more, or none is to be waited for. */
+  /** No client will come, or none may be waited for. */
   fail(error: Error): void {
     for (const sending of [...this.#all]) this.#refuse(sending, error);
   }
@@ -81,19 +82,25 @@ export class Pipe {
     sending.call.isWritten = client !== null;
     sending.on = client;
     if (!client) return;
-    // RACE: the flag that ASKING sets is of the next command only, so nothing may come between.
-    if (sending.asked) client.sendCommand(["ASKING"], PLAIN).catch(() => {});
-    sending.asked = "";
-    client.sendCommand(sending.words, sending.call.script.isForeign ? PLAIN : RAW).then(
-      (reply) => {
-        if (this.#drop(sending)) sending.call.owner.replied(sending.call, reply);
-      },
-      (error) => this.#rejected(sending, client, error),
-    );
+    try {
+      // RACE: ASKING applies to the next command only, so no other command may come between.
+      if (sending.asked) client.sendCommand(["ASKING"], PLAIN).catch(() => {});
+      sending.asked = "";
+      client.sendCommand(sending.words, sending.call.script.isForeign ? PLAIN : RAW).then(
+        (reply) => {
+          if (this.#drop(sending)) sending.call.owner.replied(sending.call, reply);
+        },
+        (error) => this.#rejected(sending, client, error),
+      );
+    } catch (error) {
+      // RACE: a wrapped client may throw instead of rejecting, or return no promise. The call would
+      // get that as its answer, and a second one after `replyTimeout`.
+      this.#rejected(sending, client, error);
+    }
     if (!this.#isScheduled) this.#written();
   }
 
-  /** Tells when node-redis has written: its own immediate was there before this one. */
+  /** Records when node-redis has written: its own immediate was queued before this one. */
   #written(): void {
     this.#isScheduled = true;
     const since = clocks.mono.now();
@@ -106,7 +113,7 @@ export class Pipe {
 
   #rejected(sending: Sending, client: Client, error: unknown): void {
     if (!this.#all.has(sending)) return;
-    // While the client is ready, it is the library that would not have it: its queue is full.
+    // While the client is ready, the library has refused it: its queue is full.
     const isAgain = isReply(error) ? this.#replied(sending, error) : !client.isReady;
     if (!isAgain) this.#refuse(sending, error);
     else if (sending.call.isOver) this.#drop(sending);

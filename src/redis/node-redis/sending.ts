@@ -1,14 +1,14 @@
 import type { Call } from "../driver.ts";
 import { type Client, toWord, type Word } from "./client.ts";
 
-/** A command on its way, which finds a client, perhaps one after another. */
+/** A command under way. It may be given to several clients in turn. */
 export class Sending {
   readonly call: Call;
   /** The client that has it; null: it waits for one. */
   on: Client | null = null;
-  /** How often Redis has sent it elsewhere, or told it to come later. */
+  /** How often Redis has redirected or postponed it. */
   redirects = 0;
-  /** The address of the node that it goes to next, after ASKING, whatever the map of slots says. */
+  /** The address of the node that it goes to next, after ASKING, whatever the slot map says. */
   asked = "";
 
   constructor(call: Call) {

@@ -1,61 +1,74 @@
-import { Chain, copyOf, NOT_CONNECTED, soon } from "./chain.ts";
-import { type Client, destroy, listenTo, nameOf, type Sentinel } from "./client.ts";
-import type { Origin } from "./server-link.ts";
+import { copyOf, NOT_CONNECTED, type Owner, soon } from "./chain.ts";
+import { type Client, listenTo, nameOf, type Sentinel } from "./client.ts";
+import type { Origin } from "./origin.ts";
 
-/** How long until a Sentinel object that was not connected is looked at again, in ms. */
+/** How long until a Sentinel object that was not connected is checked again, in ms. */
 const NEXT_LOOK = 50;
 
 /**
- * A Sentinel object has clients of its own, and does not say when they lose their connection: only
- * that another server is the master. So commands go on clients like those, which are ours.
+ * A Sentinel object has clients of its own, and does not report when they lose their connection,
+ * only that another server is the master. So commands are sent on copies of its clients, which are
+ * ours.
  */
 export function sentinelOrigin(sentinel: Sentinel): Origin {
-  const copies = new Copies(sentinel);
-  const make = async (): Promise<Client> => {
-    if (!sentinel.isOpen) throw new Error(NOT_CONNECTED);
-    return sentinel._execute(false, async (master) => copies.of(master));
+  const masters = new Masters(sentinel);
+  const owner: Owner = {
+    get isOpen() {
+      return sentinel.isOpen;
+    },
+    // Version 5 does not report that it was closed.
+    watch: (moved, closed) =>
+      listenTo(sentinel, {
+        "topology-change": ({ type }: { type: string }) => type === "MASTER_CHANGE" && moved(),
+        end: closed,
+      }),
   };
-  // It does not say when it is connected.
-  const pause = (tries: number): number => (sentinel.isOpen ? soon(tries) : NEXT_LOOK);
   return {
     kind: "sentinel",
     address: "",
     get name() {
       const node = sentinel.getSentinelNode();
-      return node ? `Sentinel group of ${nameOf({ socket: node })}` : "a Sentinel group";
+      return node ? `Sentinel group of ${nameOf({ socket: node })}` : "Sentinel group";
     },
     isTls: false,
     keyPrefix: sentinel._keyPrefix ?? "",
-    source: () => new Chain(make, pause, sentinel),
-    make,
-    pause,
+    owner,
+    make: () => masters.copy(),
+    // It does not report when it is connected.
+    pause: (tries) => (sentinel.isOpen ? soon(tries) : NEXT_LOOK),
   };
 }
 
-/** Clients of our own like those of a Sentinel object. */
-class Copies {
+/** Makes our own copies of a Sentinel object's clients that lead to the master. */
+class Masters {
   readonly #sentinel: Sentinel;
-  readonly #all = new Set<Client>();
-  #stop: () => void = () => {};
+  /** The client that it lent last. The object closes clients that lead to a former master. */
+  #lent: Client | null = null;
+  #isAsking = false;
 
   constructor(sentinel: Sentinel) {
     this.#sentinel = sentinel;
   }
 
-  /** RACE: ends when Sentinel names another master. This one may be frozen, and tell nothing of it. */
-  of(master: Client): Client {
-    const copy = copyOf(master);
-    if (this.#all.size === 0) this.#stop = listenTo(this.#sentinel, { "topology-change": this.#changed });
-    this.#all.add(copy);
-    listenTo(copy, {
-      end: () => {
-        if (this.#all.delete(copy) && this.#all.size === 0) this.#stop();
-      },
-    });
-    return copy;
+  async copy(): Promise<Client> {
+    if (!this.#sentinel.isOpen) throw new Error(NOT_CONNECTED);
+    if (!this.#lent?.isOpen) return copyOf(await this.#lend());
+    // The application may use all of its clients for long, and often there is only one. A client is
+    // requested all the same, because that makes the object check whether there is another master.
+    if (!this.#isAsking) {
+      this.#isAsking = true;
+      const asked = (): void => {
+        this.#isAsking = false;
+      };
+      this.#lend().then(asked, asked);
+    }
+    return copyOf(this.#lent);
   }
 
-  readonly #changed = ({ type }: { type: string }): void => {
-    if (type === "MASTER_CHANGE") for (const copy of [...this.#all]) destroy(copy);
-  };
+  #lend(): Promise<Client> {
+    return this.#sentinel._execute(false, async (client) => {
+      this.#lent = client;
+      return client;
+    });
+  }
 }

@@ -3,25 +3,13 @@ import { clocks } from "../../util/clock.ts";
 import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
 import { Chain } from "./chain.ts";
 import { type Client, isReply, RAW, toWord } from "./client.ts";
+import { Given } from "./given.ts";
 import { NodeListener } from "./listener.ts";
+import type { Origin } from "./origin.ts";
 import { Pipe } from "./pipe.ts";
 import type { Source } from "./source.ts";
 
-/** Where a link leads, and how clients of our own get there. */
-export interface Origin {
-  readonly kind: "server" | "sentinel";
-  /** Of a node of a Cluster; else "". */
-  readonly address: string;
-  readonly name: string;
-  readonly isTls: boolean;
-  readonly keyPrefix: string;
-  /** What the link of the caller's object uses. */
-  source(): Source;
-  make(): Client | Promise<Client>;
-  pause(tries: number, error: unknown): number | null;
-}
-
-/** Redis sends a command elsewhere at most so many times, as a Cluster does. */
+/** How often Redis may redirect a command: as often as in a Cluster. */
 export const REDIRECTS = 16;
 
 /** A link to one server at a time: the caller's client, or clients of our own. */
@@ -35,23 +23,25 @@ export class ServerLink implements Link {
   readonly #isLasting: boolean;
   readonly #pipe: Pipe;
   readonly #listeners = new Set<LinkEvents>();
-  readonly #waiting = new Set<{ resolve(client: Client): void; reject(error: Error): void }>();
+  /** Commands that wait for a client, or for its answer. */
+  readonly #waiting = new Set<{ resolve?(client: Client): void; reject(error: Error): void }>();
   #isOpen = false;
   #isClosed = false;
   #wasReady = false;
   #readyUntil = Number.NEGATIVE_INFINITY;
 
-  /** `own`: opened here, and "once": never again. */
+  /** `own`: opened here; "once": opened here, and never reconnects; null: on the caller's connection. */
   constructor(origin: Origin, own: "own" | "once" | null = null) {
     this.#origin = origin;
     this.#isLasting = own !== null;
-    if (own === null) this.#source = origin.source();
+    if (own === null && origin.given) this.#source = new Given(origin.given);
     else
       this.#source = new Chain(
         () => origin.make(),
-        own === "own" ? (tries, error) => origin.pause(tries, error) : () => null,
+        own === "once" ? () => null : (tries, error) => origin.pause(tries, error),
+        origin.owner,
       );
-    // Also that of a Sentinel object has connections that nobody else uses.
+    // The link of a Sentinel object has its own connections, too.
     this.isOwn = own !== "once" && this.#source instanceof Chain;
     this.#pipe = new Pipe(
       () => this.#source.client,
@@ -81,7 +71,10 @@ export class ServerLink implements Link {
     return this.#origin.keyPrefix;
   }
 
-  /** WAIT proves something of its own connection only, and Sentinel may name another master between. */
+  /**
+   * WAIT proves something about its own connection only, and Sentinel may name another master in
+   * between.
+   */
   get opensOnce(): boolean {
     return this.kind === "server";
   }
@@ -122,23 +115,47 @@ export class ServerLink implements Link {
   send(call: Call): void {
     this.#open();
     call.isWritten = false;
-    const refusal = this.#refusal;
+    const refusal = this.#refused();
     if (refusal) call.owner.refused(call, refusal);
     else this.#pipe.send(call);
   }
 
   async command(words: readonly RedisArgument[]): Promise<unknown> {
+    const refusal = this.#refused();
+    if (refusal) throw refusal;
     const client = this.#source.client ?? (await this.#client());
     try {
-      return await client.sendCommand(words.map(toWord), RAW);
+      return await this.#unlessFailed(client.sendCommand(words.map(toWord), RAW));
     } catch (error) {
       isReply(error);
       throw error;
     }
   }
 
+  commandOn(
+    key: string,
+    before: readonly RedisArgument[],
+    after: readonly RedisArgument[],
+  ): Promise<unknown> {
+    return this.command([...before, this.keyPrefix + key, ...after]);
+  }
+
+  /** Rejects as soon as no answer counts any more. */
+  #unlessFailed(answer: Promise<unknown>): Promise<unknown> {
+    this.#open();
+    return new Promise((resolve, reject) => {
+      const asked = { reject };
+      // Throws, and so rejects, if a wrapped client has returned no promise.
+      const answered = answer.then(resolve, reject);
+      this.#waiting.add(asked);
+      answered.finally(() => {
+        if (this.#waiting.delete(asked)) this.#rest();
+      });
+    });
+  }
+
   listen(isSharded: boolean, events: ListenerEvents): Listener {
-    return new NodeListener(() => this.#origin.make(), isSharded, events);
+    return new NodeListener(this.#origin, isSharded, events);
   }
 
   open(): Link {
@@ -149,7 +166,7 @@ export class ServerLink implements Link {
     return new ServerLink(this.#origin, "once");
   }
 
-  /** node-redis writes when it does, and cannot be hurried. */
+  /** node-redis schedules its writes itself, and cannot be hurried. */
   flush(): void {}
 
   replace(): boolean {
@@ -164,6 +181,15 @@ export class ServerLink implements Link {
 
   get #refusal(): Error | null {
     return this.#isClosed ? new Error("The client is closed") : this.#source.refusal;
+  }
+
+  /** Called before a command is sent. */
+  #refused(): Error | null {
+    const refusal = this.#refusal;
+    // RACE: the caller's object was closed without reporting it: our connection would stay. Not
+    // within `send`, which reports nothing about the link.
+    if (refusal && this.state === "ended") queueMicrotask(() => this.#source.replace(refusal));
+    return refusal;
   }
 
   #client(): Promise<Client> {
@@ -186,7 +212,7 @@ export class ServerLink implements Link {
     });
   }
 
-  /** Lets go of the caller's object when nothing is on its way any more, and nobody listens. */
+  /** Releases the caller's object when no command is under way and no listener is left. */
   #rest(): void {
     if (this.#isLasting || !this.#isOpen || this.#listeners.size > 0) return;
     if (!this.#pipe.isEmpty || this.#waiting.size > 0) return;
@@ -199,8 +225,11 @@ export class ServerLink implements Link {
     this.lastError = null;
     const { client } = this.#source;
     this.#pipe.pump();
-    for (const { resolve } of [...this.#waiting]) if (client) resolve(client);
-    this.#waiting.clear();
+    for (const one of [...this.#waiting]) {
+      if (!client || !one.resolve) continue;
+      this.#waiting.delete(one);
+      one.resolve(client);
+    }
     for (const events of [...this.#listeners]) events.ready();
   }
 
@@ -209,7 +238,7 @@ export class ServerLink implements Link {
     this.#wasReady = false;
     if (error !== null) this.lastError = error;
     for (const events of [...this.#listeners]) events.lost(null);
-    // What was on its way fails where the caller's options let nothing wait.
+    // Commands under way fail if the caller's options forbid waiting.
     const refusal = this.#refusal;
     if (refusal) this.#fail(refusal);
   }
@@ -217,7 +246,7 @@ export class ServerLink implements Link {
   #ended(): void {
     const { lastError } = this;
     this.#fail(lastError instanceof Error ? lastError : new Error("The client is closed"));
-    // An object of the caller's that is opened once more is connected to at its next use.
+    // A caller's object that is reopened is connected to at its next use.
     if (this.#isLasting) this.#isClosed = true;
     else if (this.#source instanceof Chain) this.#isOpen = false;
     for (const events of [...this.#listeners]) events.ended();
@@ -230,8 +259,8 @@ export class ServerLink implements Link {
   }
 
   /**
-   * RACE: Sentinel has made a replica of the master that we are connected to, and is about to say
-   * so. Until it does, another connection may lead there too.
+   * RACE: Sentinel has turned our master into a replica, and is about to announce it. Until then
+   * another connection may lead there too.
    */
   #isElsewhere(error: Error): boolean {
     if (this.kind !== "sentinel" || !error.message.startsWith("READONLY")) return false;

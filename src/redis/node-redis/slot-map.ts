@@ -3,7 +3,9 @@ import { setTimeout } from "../../util/real-timers.ts";
 import { copyOf } from "./chain.ts";
 import { type Client, type Cluster, RAW } from "./client.ts";
 
-/** How long a node may take to tell the map, in ms: it may stand still, and another one is asked. */
+/**
+ * How long a node may take to send the map, in ms: it may be suspended, and another one is asked.
+ */
 const ANSWER = 1_000;
 
 /** A connection to a node. */
@@ -12,14 +14,14 @@ interface Known {
   readonly client: Client | null;
 }
 
-/** Which primary has which hash slot: as the caller's object knows it at first, then as nodes tell it. */
+/** Which primary has which hash slot: first from the caller's object, then from the nodes. */
 export class SlotMap {
   /** Their addresses, each once. */
   primaries: readonly string[] = [];
   readonly #cluster: Cluster;
   readonly #nodes: () => readonly Known[];
   readonly #owners: string[] = [];
-  /** A client of the caller's object, whose options all of ours have. */
+  /** A client of the caller's object, whose options all our clients have. */
   #template: Client | undefined;
   #reading: Promise<void> | null = null;
   #turn = 0;
@@ -40,21 +42,21 @@ export class SlotMap {
     return (slot === null ? this.primaries[0] : this.#owners[slot]) ?? "";
   }
 
-  /** Takes over what the caller's object knows, if nothing is known yet. */
+  /** Copies the map of the caller's object, if nothing is known yet. */
   begin(): void {
-    const { slots } = this.#cluster;
-    if (this.primaries.length > 0 || slots[0] === undefined) return;
+    const { slots, masters } = this.#cluster;
+    if (this.primaries.length > 0 || masters.length === 0) return;
     for (const [slot, shard] of slots.entries()) if (shard) this.#owners[slot] = shard.master.address;
     this.#count();
   }
 
-  /** Redis said who has this slot now. */
+  /** Redis reported the owner of this slot. */
   move(slot: number, address: string): void {
     this.#owners[slot] = address;
     if (!this.primaries.includes(address)) this.#count();
   }
 
-  /** Reads the map from a node. Those that ask at the same time share it. */
+  /** Reads the map from a node. Simultaneous callers share it. */
   refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;
@@ -97,7 +99,7 @@ export class SlotMap {
   /** `[from, to, [host, port, …], replica…]` for each range. */
   #apply(asked: string, reply: unknown): void {
     for (const [from, to, [host, port]] of reply as [number, number, [Buffer | null, number]][]) {
-      // A node that does not know its own name means the one that was called.
+      // A node that does not know its own name means the one that was asked.
       const name = String(host ?? "") || asked.slice(0, asked.lastIndexOf(":"));
       for (let slot = from; slot <= to; slot++) this.#owners[slot] = `${name}:${port}`;
     }

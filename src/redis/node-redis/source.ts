@@ -1,25 +1,25 @@
 import type { Client } from "./client.ts";
 
-/** Where the client of a link comes from: the caller's, or one after another of our own. */
+/** Where the client of a link comes from: it is the caller's, or a sequence of our own. */
 export interface Source {
   /** The client, while it is ready. */
   readonly client: Client | null;
   readonly state: "ready" | "away" | "ended";
-  /** node-redis has no word for it: the one that ioredis has. */
+  /** node-redis has no word for it: this is ioredis's. */
   readonly status: string;
-  /** Why what is sent now cannot wait for a client; null: it can. */
+  /** Why a command sent now cannot wait for a client; null: it can. */
   readonly refusal: Error | null;
-  /** Tells from now on, and connects where that is its business. */
+  /** Starts notifying, and connects if that is its job. */
   open(events: SourceEvents): void;
-  /** Tells no more. A client of our own is closed. */
+  /** Stops notifying. A client of our own is closed. */
   close(): void;
-  /** Gives up a client of our own that is ready for another one. False: there is none. */
+  /** Replaces a client of our own that is ready. False: there is none. */
   replace(error: Error): boolean;
 }
 
 export interface SourceEvents {
   ready(): void;
-  /** Lost, or a try to connect has failed. */
+  /** Lost, or a connection attempt has failed. */
   lost(error: unknown): void;
   ended(): void;
 }

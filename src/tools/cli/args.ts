@@ -17,7 +17,7 @@ export interface Flag<T> {
 
 export type Flags = Readonly<Record<string, Flag<unknown>>>;
 
-/** What was given; undefined: it was not. */
+/** The given values; undefined: not given. */
 type Values<S extends Flags> = {
   readonly [K in keyof S]: S[K] extends Flag<infer T> ? T | undefined : never;
 };
@@ -25,7 +25,7 @@ type Values<S extends Flags> = {
 export interface Parsed<S extends Flags> {
   readonly values: Values<S>;
   readonly positionals: readonly string[];
-  /** What stands behind "--"; null: there is none. */
+  /** The arguments after "--"; null: there is none. */
   readonly rest: readonly string[] | null;
 }
 
@@ -118,23 +118,45 @@ export const unknownOption = (option: string, known: readonly string[], help: st
 
 export const ESCAPED = flag(
   "e",
-  "the name is written as it is printed, with escapes such as \\\\ and \\u001b; needed for a name that begins with a dash: \\u002d",
+  "the name is written as it is printed, with escapes such as \\\\ and \\u001b",
 );
 
 /**
- * The one name that a command takes. @throws UsageError, by that sentence where there is none, or
- * more than one.
+ * The one argument of a command, such as a name; undefined: there is none. One that begins with a
+ * dash comes after "--". @throws UsageError with that sentence if there are more.
  */
-export function nameOf(
-  [name, further]: readonly string[],
+export function onlyOf(
+  positionals: readonly string[],
   rest: readonly string[] | null,
-  { escaped }: { readonly escaped: true | undefined },
+  sentence: string,
+): string | undefined {
+  const [one, further] = [...positionals, ...(rest ?? [])];
+  if (further !== undefined) throw new UsageError(sentence);
+  return one;
+}
+
+/** The one name that a command takes. @throws UsageError with that sentence unless there is one. */
+export function nameOf(
+  positionals: readonly string[],
+  rest: readonly string[] | null,
+  { escaped }: Escaped,
   sentence: string,
 ): string {
-  if (name === undefined || further !== undefined || rest !== null) throw new UsageError(sentence);
+  const name = onlyOf(positionals, rest, sentence);
+  if (name === undefined) throw new UsageError(sentence);
   const read = escaped ? readVisible(name) : name;
   if (read !== null) return read;
   throw new UsageError(
     `--escaped takes a name as it is printed, in which a backslash is \\\\, not ${quoteWhole(name)}.`,
   );
+}
+
+/** What to add to "no process holds it": the name may have been copied in its printed form. */
+export const escapedHint = (name: string, { escaped }: Escaped): string =>
+  !escaped && name.includes("\\") && readVisible(name) !== null
+    ? " A name copied from a listing needs --escaped."
+    : "";
+
+interface Escaped {
+  readonly escaped: true | undefined;
 }

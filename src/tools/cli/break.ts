@@ -1,12 +1,13 @@
 import type { HoldingParty, Listed, LockClient } from "../../index.ts";
+import { showParty } from "../../inside.ts";
 import { redissonLock } from "../../redisson.ts";
 import { quoteWhole } from "../../util/quote.ts";
 import { visible } from "../../util/visible.ts";
-import { count, ESCAPED, flag, nameOf, text } from "./args.ts";
+import { count, ESCAPED, escapedHint, flag, nameOf, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { printOne } from "./inspect.ts";
+import { linesOf } from "./inspect.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
 import { operator, prompt } from "./people.ts";
@@ -25,7 +26,7 @@ const FLAGS = {
 
 async function breakLock({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
   const name = nameOf(positionals, rest, values, "holdfast break takes one name.");
-  const { locks, close } = await connect(values);
+  const { locks, where, close } = await connect(values);
   try {
     const found = (await lookAt(locks, name, values.kind)).filter(({ holder }) => holder !== null);
     const [lock, other] = found;
@@ -40,17 +41,21 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
       output.say(
         lock
           ? `${quoteWhole(name)} is held, but not with the token ${values.token}: nothing was done.`
-          : `No process holds ${quoteWhole(name)}.`,
+          : `No process holds ${quoteWhole(name)} ${where}: nothing was done.${escapedHint(name, values)}`,
       );
-      return lock ? EXIT.busy : EXIT.ok;
+      return EXIT.busy;
     }
     if (!values.yes) {
-      if (!output.isJson) printOne(lock, output);
-      const typed = await prompt(
-        "Type the name to force-release it, whose holder goes on until it notices: ",
-      );
+      if (!output.isJson) for (const line of linesOf(lock)) output.print(line);
+      const effect =
+        holders.length > 1
+          ? `This ends all ${holders.length} holds, whose holders work on until they notice`
+          : "Its holder works on until it notices";
+      const typed = await prompt(`${effect}. Type the name to force-release it: `);
       if (typed === null)
-        throw new UsageError("The question cannot be asked, because stdin is no terminal: give --yes.");
+        throw new UsageError(
+          "The question cannot be asked, because stdin is no terminal: give --yes, and --token for this holder alone.",
+        );
       if (typed !== name && typed !== visible(name)) {
         output.fail("That is not the name: nothing was done.");
         return EXIT.busy;
@@ -62,7 +67,7 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
     if (output.isJson) output.printJson({ name, broken });
     output.say(
       broken > 0
-        ? `Force-released ${quoteWhole(name)}.`
+        ? `Force-released ${quoteWhole(name)}.${await whatCameNext(locks, lock)}`
         : `The holder of ${quoteWhole(name)} changed meanwhile: nothing was done.`,
     );
     return broken > 0 ? EXIT.ok : EXIT.busy;
@@ -71,7 +76,16 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
   }
 }
 
-/** Ends that holder, and none that has come since it was seen. */
+/** Names the next holder after a force-release; "": Redis shows none yet, or others still hold it. */
+async function whatCameNext(locks: LockClient, { kind, name, holders }: Listed): Promise<string> {
+  const found = await lookAt(locks, name, kind).catch(() => null); // The release itself went well.
+  if (found?.length === 0) return " It is free.";
+  const now = found?.flatMap((one) => one.holders) ?? [];
+  const [next, ...more] = now.filter(({ id }) => !holders.some((one) => one.id === id));
+  return next ? ` Next: ${showParty(next)}${more.length > 0 ? ` and ${more.length} more` : ""}.` : "";
+}
+
+/** Force-releases that holder, and none that came later. */
 export async function end(
   locks: LockClient,
   { kind, name }: Listed,
@@ -96,7 +110,7 @@ export const BREAK = command(
       ["holdfast break order:42 --token 1795372576565599 --yes", "only that holder, without a prompt"],
     ],
     notes: [
-      "The holder is notified at once if it is subscribed, otherwise at its next renewal. Until then it works on: only fencing tokens keep out what it writes. Exit code 75: nothing was done, because a holder that came later has the lock.",
+      "The holder is notified at once if it is subscribed, otherwise at its next renewal. Until then it works on: only fencing tokens keep out what it writes. Exit code 75: nothing was done, because no process holds the lock, or not the one that was meant, or another name was typed.",
     ],
     flags: FLAGS,
   },

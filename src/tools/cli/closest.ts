@@ -1,9 +1,9 @@
-/** What counts for a word of which the beginning was typed: more than one slip, and less than two. */
+/** How far a word counts as from its beginning: more than one slip, less than two. */
 const BEGUN = 1.5;
 
 /**
- * The word that was probably meant: the nearest one, if it is near enough to be a slip of the
- * fingers. Null: none is.
+ * The word that was probably meant: the nearest one, if it is near enough to be a typing error.
+ * Null: there is none.
  */
 export function closest(typed: string, words: readonly string[]): string | null {
   let best: string | null = null;
@@ -18,8 +18,8 @@ export function closest(typed: string, words: readonly string[]): string | null 
 }
 
 /**
- * How a sentence ends about a word that was mistyped: with the one that was meant, else with what
- * lists them all, if anything does.
+ * The end of a sentence about a mistyped word: the word that was meant, otherwise the command that
+ * lists them all, if there is one.
  */
 export function didYouMean(typed: string, words: readonly string[], list = ""): string {
   const meant = closest(typed, words);
@@ -27,9 +27,9 @@ export function didYouMean(typed: string, words: readonly string[], list = ""): 
   return list === "" ? "." : `: ${list} lists them.`;
 }
 
-/** How many letters are wrong, missing, too many, or have changed places with the next one. */
+/** How many letters are wrong, missing, extra, or swapped with the next one. */
 function slips(from: string, to: string): number {
-  // A word of any length is typed; what is much longer is none of ours.
+  // The typed word may have any length; a much longer one is no command or flag.
   if (Math.abs(from.length - to.length) > 3) return Number.POSITIVE_INFINITY;
   let [before, row]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= from.length; i++) {

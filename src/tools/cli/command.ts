@@ -1,7 +1,7 @@
 import { type Flags, flag, type Parsed, parse, text } from "./args.ts";
 import { Output } from "./output.ts";
 
-/** What every command takes. */
+/** The flags of every command. */
 export const COMMON = {
   redis: text(
     "r",
@@ -29,15 +29,15 @@ export interface Call<S extends Flags> extends Parsed<S & typeof COMMON> {
   readonly output: Output;
 }
 
-/** What the help and the completion know of a command. */
+/** A command, for the help and the completion. */
 export interface Described {
   readonly name: string;
   readonly summary: string;
-  /** Behind the program's name. */
+  /** After the program's name. */
   readonly usage: readonly string[];
-  /** A command line, and what it does. */
+  /** A command line, and its effect. */
   readonly examples: readonly (readonly [line: string, does: string])[];
-  /** Paragraphs behind the flags. */
+  /** Paragraphs after the flags. */
   readonly notes?: readonly string[];
   readonly flags: Flags;
 }

@@ -4,7 +4,7 @@ import { didYouMean } from "./closest.ts";
 import { COMMON, type Command, command } from "./command.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 
-/** `commands`: asked when it runs, because this command is one of them. */
+/** `commands`: read when it runs, because this command is one of them. */
 export const completion = (commands: () => readonly Command[]): Command =>
   command(
     {
@@ -36,12 +36,12 @@ const HELP = "prints this program's help, or that of a command";
 const flagsOf = ({ flags }: Command) => Object.keys({ ...flags, ...COMMON }).map((name) => `--${name}`);
 const names = (commands: readonly Command[]) => [...commands.map(({ name }) => name), "help"].join(" ");
 
-/** What a flag may be given, where that is one of few words. */
+/** The values of a flag that takes one of a few words. */
 const wordsOf = ({ shows }: Flag<unknown>): string =>
   shows?.includes("|") ? shows.slice(1, -1).replaceAll("|", " ") : "";
 
 /**
- * Behind the command's name flags, behind a flag its words, and behind "--" what the shell itself
+ * After the command's name flags, after a flag its words, and after "--" what the shell itself
  * would complete.
  */
 function bash(commands: readonly Command[]): string {
@@ -75,7 +75,7 @@ const choices = ({ name, flags }: Command): string[] =>
       : [];
   });
 
-/** It divides no word at "=", and may not have begun to complete anything. */
+/** zsh splits no word at "=", and may not have initialised its completion yet. */
 const zsh = (commands: readonly Command[]): string =>
   `(( \${+functions[compdef]} )) || { autoload -Uz compinit && compinit -i; }
 autoload -U +X bashcompinit && bashcompinit

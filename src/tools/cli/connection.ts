@@ -12,14 +12,16 @@ const SENTINEL = 1_000;
 /** A connection that this program has opened, and a lock client on it. */
 export interface Connected {
   readonly locks: LockClient;
-  /** For what is not the lock client's business; connects when it is first used. */
+  /** For commands other than the lock client's; connects when it is first used. */
   readonly redis: Ioredis.Redis | Ioredis.Cluster;
+  /** "(redis.example:6379, database 2, prefix hf:)", for sentences about what is not there. */
+  readonly where: string;
   close(): Promise<void>;
 }
 
 type Given = Pick<CommonValues, "redis" | "cluster" | "sentinel" | "prefix">;
 
-/** Flags win over HOLDFAST_*, and that over REDIS_URL. */
+/** Flags override HOLDFAST_*, which overrides REDIS_URL. */
 function settings(given: Given, env = process.env) {
   const address = given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || undefined);
   const urls = (address ?? "redis://127.0.0.1:6379").split(",");
@@ -48,9 +50,9 @@ interface Address {
 function readAddress(given: string): Address {
   const text = given.includes("://") ? given : `redis://${given}`;
   const url = URL.canParse(text) ? new URL(text) : null;
-  // The text may have a password in it, so it is not repeated.
+  // The text may contain a password, so it is not repeated.
   const path = /^\/?(\d*)$/.exec(url?.pathname ?? "");
-  // What is not understood would be database 0, in which nobody else looks for this lock.
+  // An unreadable number must not become database 0, where no other process has this lock.
   if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null || url.search)
     throw new UsageError(
       "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; after the host may come the number of a database, and nothing else.",
@@ -74,8 +76,8 @@ function decoded(text: string): string {
 }
 
 /**
- * @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the
- *   addresses make no sense, the signal's reason.
+ * @throws ExitError if ioredis is missing, or no Redis can be reached; UsageError for addresses
+ * that make no sense; the signal's reason.
  */
 export async function connect(
   given: Given,
@@ -86,7 +88,7 @@ export async function connect(
   const [first] = nodes as [Address];
   const { Redis, Cluster } = await ioredis();
   const { username, password, db, isTls } = first;
-  if (isCluster && db !== 0) throw new UsageError("A Cluster has database 0 alone.");
+  if (isCluster && db !== 0) throw new UsageError("A Cluster has only database 0.");
   const login = {
     ...(username === "" ? {} : { username }),
     ...(password === "" ? {} : { password }),
@@ -95,7 +97,7 @@ export async function connect(
   const common = { ...login, lazyConnect: true, keyPrefix: prefix };
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
   const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
-  // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
+  // ioredis asks one sentinel after the other, and would wait forever for a silent one.
   const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
   const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
   const One = inDatabase(Redis, (error) => {
@@ -106,13 +108,22 @@ export async function connect(
     ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
     : sentinel === undefined
       ? new One({ ...common, host: first.host, port: first.port, db })
-      : new One({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
-  // What else is wrong with the connection is told by the command that needs it.
+      : new One({
+          ...common,
+          db,
+          sentinels,
+          sentinelCommandTimeout: SENTINEL,
+          name: sentinel,
+          failoverDetector: true, // otherwise `top` stays at an old primary that only hangs
+        });
+  // The command that needs the connection reports its other errors.
   redis.on("error", () => {});
+  const looked = [where, db === 0 ? [] : `database ${db}`, prefix === "" ? [] : `prefix ${visible(prefix)}`];
   const locks = createLockClient(redis, { connection: "own", ...options });
   return {
     locks,
     redis,
+    where: `(${looked.flat().join(", ")})`,
     close: async () => {
       await locks.close({ grace: 0 });
       redis.disconnect();
@@ -120,22 +131,26 @@ export async function connect(
   };
 }
 
-/** It is a peer: whatever installs this package has it, or is told. */
+/** It is a peer dependency: if it is missing, the error says so. */
 async function ioredis(): Promise<typeof Ioredis> {
   try {
     return await import("ioredis");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ExitError(EXIT.unavailable, "ioredis is not installed beside holdfast: npm install ioredis.");
+    throw new ExitError(
+      EXIT.unavailable,
+      "The command holdfast needs ioredis, also where the application uses node-redis: npm install ioredis.",
+    );
   }
 }
 
 type Connection = new (options: Ioredis.RedisOptions) => Ioredis.Redis;
 
 /**
- * ioredis goes on in database 0 where Redis refuses another one, as it may at any reconnect: rights
- * and settings change. There the lock would keep nobody out, so such a connection is ended before
- * it takes a command; ioredis tries again. `failed` is told of each error of a connection.
+ * If Redis refuses the database, ioredis continues in database 0. That can happen at any reconnect,
+ * as rights and settings change. There the lock would exclude no other process, so such a
+ * connection is ended before it takes a command; ioredis retries. `failed` receives each error of a
+ * connection.
  */
 function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void): Connection {
   return class InDatabase extends (Redis as Connection) {
@@ -147,7 +162,7 @@ function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void)
       });
     }
 
-    /** Those that the lock client makes are so too. */
+    /** For the lock client's own connections too. */
     override duplicate(options?: Partial<Ioredis.RedisOptions>): Ioredis.Redis {
       return new InDatabase({ ...this.options, ...options });
     }

@@ -2,6 +2,7 @@ import { visible } from "../../util/visible.ts";
 import { duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { type Connected, connect } from "./connection.ts";
+import { DeadlockReport, type KnownDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
@@ -10,14 +11,15 @@ import type { Output } from "./output.ts";
 const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };
 
 /**
- * More than this, in ms, is worth a look; a message that does not arrive is found out after 1.5 s
- * and more.
+ * A figure above this, in ms, is worth investigating; a lost message is detected after 1.5 s or
+ * more.
  */
 const SLOW = 50;
 const LOST = 1_000;
 
-/** One line of the answer: fine, wrong, or not known. */
-type Finding = readonly ["✔" | "✘" | "?", string];
+/** One line of the answer: fine, wrong, a risk, or unknown. */
+type Finding = readonly [keyof typeof STYLES, string];
+const STYLES = { "✔": "green", "✘": "red", "!": "yellow", "?": "yellow" } as const;
 
 async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
   if (positionals.length > 0 || rest !== null) throw new UsageError("holdfast doctor takes no names.");
@@ -25,17 +27,24 @@ async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>)
   try {
     connected = await connect(values);
     const { locks } = connected;
-    locks.on("error", () => {}); // What is wrong is found below.
+    locks.on("error", () => {}); // Problems are found below.
     const timeout = values.timeout ?? 5_000;
     const check = await locks.check({ timeout });
-    const [latency, left] = check.ok ? await look(connected, timeout) : [null, null];
+    // Where a lock cannot be taken, or no message arrives, no hand-off can be measured.
+    const latency = check.ok ? await measure(connected, timeout) : null;
+    const left = await leftovers(connected, timeout);
+    const deadlocks = await new DeadlockReport(connected).once();
     const findings = [
       ...ofCheck(check),
       ...(latency ? ofLatency(latency) : []),
-      ...(left ? ofLeftovers(left) : []),
+      ...ofLeftovers(left),
+      ...ofDeadlocks(deadlocks),
     ];
     const isFine = findings.every(([mark]) => mark !== "✘");
-    if (output.isJson) output.printJson({ ...check, ok: isFine, latency, leftovers: left });
+    const problems = [...check.problems, ...deadlocks.found.map(({ text }) => text)];
+    const unknown = [...check.unknown, deadlocks.missing ?? []].flat();
+    if (output.isJson)
+      output.printJson({ ...check, ok: isFine, problems, unknown, latency, leftovers: left });
     else for (const finding of findings) print(finding, output);
     return isFine ? EXIT.ok : EXIT.unavailable;
   } catch (error) {
@@ -48,15 +57,12 @@ async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>)
   }
 }
 
-/** What is told of a Redis that cannot be reached. */
-const NOTHING = { ok: false, unknown: [], servers: [], latency: null, leftovers: null };
-
-const look = async (connected: Connected, timeout: number) =>
-  [await measure(connected, timeout), await leftovers(connected, timeout)] as const;
+/** The report on a Redis that cannot be reached. */
+const NOTHING = { ok: false, warnings: [], unknown: [], servers: [], latency: null, leftovers: null };
 
 type Check = Awaited<ReturnType<Connected["locks"]["check"]>>;
 
-function ofCheck({ problems, unknown, servers }: Check): Finding[] {
+function ofCheck({ problems, warnings, unknown, servers }: Check): Finding[] {
   const isFine = (words: RegExp) => !problems.some((problem) => words.test(problem));
   const fine: Finding[] = servers.flatMap(
     ({ place, version, evictionPolicy, clockAhead, replicas, problems }) => [
@@ -79,10 +85,11 @@ function ofCheck({ problems, unknown, servers }: Check): Finding[] {
   );
   if (isFine(/^A lock cannot/) && servers.length > 0)
     fine.push(["✔", "A lock can be taken and given back: the rights are there."]);
-  if (isFine(/^Messages are not/) && servers.length > 0)
+  if (isFine(/^Messages do not arrive/) && servers.length > 0)
     fine.push(["✔", "Messages arrive, so waiters are woken at once."]);
   return [
     ...fine,
+    ...warnings.map((one): Finding => ["!", one]),
     ...unknown.map((one): Finding => ["?", one]),
     ...problems.map((one): Finding => ["✘", one]),
   ];
@@ -100,7 +107,7 @@ function ofLatency({ roundTrip, handOff, delivery }: Latency): Finding[] {
     handOff === null || handOff > LOST
       ? [
           "✘",
-          `A lock is not handed over by message${handOff === null ? "" : `, and took ${ms(handOff)}`}, so waiters find it late: see that this user may SUBSCRIBE to holdfast:client:*.`,
+          `A lock is not handed over by message${handOff === null ? "" : `, and took ${ms(handOff)}`}, so waiters find it late: make sure that this user may SUBSCRIBE to holdfast:client:*.`,
         ]
       : ["✔", `A lock is handed over to a waiter in ${ms(handOff)}.`];
   const told: Finding[] =
@@ -117,27 +124,36 @@ function ofLatency({ roundTrip, handOff, delivery }: Latency): Finding[] {
   return [trip, handed, ...told];
 }
 
-function ofLeftovers({ heldLocks, waitedLocks, longestHeld, endless, missing }: Leftovers): Finding[] {
-  if (missing !== null) return [["?", `What is held is not known: ${missing}`]];
-  const oldest =
-    longestHeld === null
-      ? ""
-      : `; the longest for ${showDuration(longestHeld.heldFor)} (${visible(longestHeld.name)})`;
-  const count: Finding = ["✔", `${heldLocks} locks are held, ${waitedLocks} waited for${oldest}.`];
+function ofLeftovers(left: Leftovers): Finding[] {
+  const { heldLocks, waitedLocks, longestHeld, longestWait, endless, missing } = left;
+  if (missing !== null) return [["?", `Which locks are held is unknown: ${missing}`]];
+  const held =
+    longestHeld && `, the oldest for ${showDuration(longestHeld.heldFor)} (${visible(longestHeld.name)})`;
+  const wait =
+    longestWait && `, the longest for ${showDuration(longestWait.waitedFor)} (${visible(longestWait.name)})`;
+  const count: Finding = [
+    "✔",
+    `${heldLocks} locks are held${held ?? ""}; ${waitedLocks} are waited for${wait ?? ""}.`,
+  ];
   const stuck = endless.map(
     (name): Finding => [
       "✘",
-      `${visible(name)} has no end, so no other process ever gets it: look with holdfast inspect, and end it with holdfast break.`,
+      `${visible(name)} has no end, so no other process ever gets it: see it with holdfast inspect, and force-release it with holdfast break.`,
     ],
   );
   return [count, ...stuck];
 }
 
+function ofDeadlocks({ found, missing }: KnownDeadlocks): Finding[] {
+  const told: Finding[] = found.map(({ text }) => ["✘", text]);
+  if (missing !== null) return [...told, ["?", missing]];
+  return told.length > 0 ? told : [["✔", "No callers wait for each other in a deadlock."]];
+}
+
 const ms = (value: number): string => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
 
 function print([mark, sentence]: Finding, output: Output): void {
-  const style = mark === "✔" ? "green" : mark === "✘" ? "red" : "yellow";
-  output.print({ style, text: mark }, ` ${sentence}`);
+  output.print({ style: STYLES[mark], text: mark }, ` ${sentence}`);
 }
 
 export const DOCTOR = command(
@@ -148,9 +164,9 @@ export const DOCTOR = command(
     examples: [
       [
         "holdfast doctor",
-        "version, rights, eviction, clock, replicas, messages, latency, locks without an end; exit code 69 if something is wrong",
+        "version, rights, eviction, persistence, memory, connections, clock, replicas, messages, latency, locks without an end, deadlocks; exit code 69 if something is wrong",
       ],
-      ["holdfast doctor --json", "the same for a readiness probe"],
+      ["holdfast doctor --json", "the same as JSON, for scripts"],
     ],
     notes: [
       "It takes and releases locks of its own, whose names begin with holdfast:, and changes nothing else.",
@@ -160,14 +176,17 @@ export const DOCTOR = command(
   doctor,
 );
 
-/** What is in Redis. */
+/** What is stored in Redis. */
 interface Leftovers {
   readonly heldLocks: number;
   readonly waitedLocks: number;
+  /** Leaders do not count. */
   readonly longestHeld: { readonly name: string; readonly heldFor: number } | null;
+  /** Candidates of an election do not count. */
+  readonly longestWait: { readonly name: string; readonly waitedFor: number } | null;
   /** Names of locks that never end by themselves: written by hand, or by another program. */
   readonly endless: readonly string[];
-  /** Why it is not known; null: it is. */
+  /** Why it is unknown; null: it is known. */
   readonly missing: string | null;
 }
 
@@ -175,22 +194,29 @@ interface Leftovers {
 async function leftovers({ locks }: Connected, timeout: number): Promise<Leftovers> {
   let [heldLocks, waitedLocks] = [0, 0];
   let longestHeld: Leftovers["longestHeld"] = null;
+  let longestWait: Leftovers["longestWait"] = null;
   const endless: string[] = [];
   try {
-    for await (const { name, holder, waiters, heldFor, remaining } of locks.list({
+    for await (const { kind, name, holder, waiters, heldFor, remaining } of locks.list({
       signal: AbortSignal.timeout(timeout),
     })) {
       if (holder) heldLocks++;
       if (waiters?.length) waitedLocks++;
-      if (heldFor !== null && heldFor > (longestHeld?.heldFor ?? -1)) longestHeld = { name, heldFor };
+      // A leader holds for long on purpose, and its candidates wait for as long.
+      if (kind !== "election") {
+        if (heldFor !== null && heldFor > (longestHeld?.heldFor ?? -1)) longestHeld = { name, heldFor };
+        for (const { waitedFor } of waiters ?? [])
+          if (waitedFor !== null && waitedFor > (longestWait?.waitedFor ?? -1))
+            longestWait = { name, waitedFor };
+      }
       if (remaining === Number.POSITIVE_INFINITY) endless.push(name);
     }
-    return { heldLocks, waitedLocks, longestHeld, endless, missing: null };
+    return { heldLocks, waitedLocks, longestHeld, longestWait, endless, missing: null };
   } catch (error) {
     const why =
       error instanceof Error && error.name === "TimeoutError"
-        ? "there is too much in this Redis to look at in time (--timeout)."
+        ? "this Redis has too many keys to scan in time (--timeout)."
         : String((error as Error).message);
-    return { heldLocks, waitedLocks, longestHeld, endless, missing: why };
+    return { heldLocks, waitedLocks, longestHeld, longestWait, endless, missing: why };
   }
 }

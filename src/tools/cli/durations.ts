@@ -6,8 +6,8 @@ const PARTS = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
 const WHOLE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
 
 /**
- * "500ms", "30s", "1h30m" in ms. A bare number is refused, but for 0: other tools mean seconds by
- * it, and libraries ms.
+ * "500ms", "30s", "1h30m" in ms. A bare number other than 0 is refused: for other tools it means
+ * seconds, for libraries ms.
  */
 export function readDuration(text: string, flag: string): number {
   if (text === "0") return 0;
@@ -21,7 +21,7 @@ export function readDuration(text: string, flag: string): number {
   return Math.round(sum);
 }
 
-/** For people: the two largest units that say something. Null: not known; Infinity: no end. */
+/** For people: the two largest units that matter. Null: unknown; Infinity: no end. */
 export function showDuration(ms: number | null): string {
   if (ms === null) return "?";
   if (ms === Number.POSITIVE_INFINITY) return "no end";

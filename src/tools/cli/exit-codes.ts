@@ -1,8 +1,8 @@
 import { LockError } from "../../index.ts";
 
 /**
- * What the program ends with where it is not the command's own code. 128 + n: signal n has ended
- * the command, or the waiting.
+ * The program's exit codes, unless it exits with the command's own. 128 + n: signal n ended the
+ * command, or the wait.
  */
 export const EXIT = {
   ok: 0,
@@ -10,13 +10,19 @@ export const EXIT = {
   usage: 64,
   /** Redis does not answer, or refuses. EX_UNAVAILABLE. */
   unavailable: 69,
-  /** Somebody else has it. EX_TEMPFAIL, as in flock(1)'s manual; `--conflict-exit-code` moves it. */
+  /**
+   * Another process holds the lock. EX_TEMPFAIL, as in flock(1)'s manual; `--conflict-exit-code`
+   * changes it.
+   */
   busy: 75,
-  /** Lost while the command ran: the first number behind sysexits, so it is nobody else's. */
+  /**
+   * Lost while the command ran: the first number after those of sysexits, so no other program uses
+   * it.
+   */
   lost: 79,
   /** `--max-hold` was over, as timeout(1). */
   tooLong: 124,
-  /** The command cannot be run, or is not there, as env(1). */
+  /** The command cannot be run, or does not exist, as env(1). */
   cannotRun: 126,
   notFound: 127,
 } as const;
@@ -46,12 +52,12 @@ export function judge(error: unknown): { readonly code: number; readonly message
     return { code: isWrong ? EXIT.usage : EXIT.unavailable, message: error.message };
   }
   const message = error instanceof Error ? error.message : String(error);
-  // Of the library: a name that is too long, a label that is too short …
+  // An error of the library: a name that is too long, a label that is too short …
   const isUsage = error instanceof RangeError || error instanceof TypeError;
   return { code: isUsage ? EXIT.usage : EXIT.unavailable, message };
 }
 
-/** As an outcome of `--json`. */
+/** The outcome in `--json`. */
 export function failureOf(code: number): "usage" | "unavailable" | "not-run" {
   if (code === EXIT.usage) return "usage";
   return code === EXIT.unavailable ? "unavailable" : "not-run";

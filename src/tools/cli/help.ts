@@ -1,9 +1,10 @@
 import type { Flags } from "./args.ts";
 import { COMMON, type Command } from "./command.ts";
+import { wrapped } from "./table.ts";
 
 const WIDTH = 100;
 
-/** Examples first: most people look for one. */
+/** Examples first: most readers look for one. */
 export function commandHelp({ name, summary, usage, examples, notes = [], flags }: Command): string {
   return [
     `holdfast ${name}: ${summary}`,
@@ -14,7 +15,7 @@ export function commandHelp({ name, summary, usage, examples, notes = [], flags 
     "",
     ...(Object.keys(flags).length > 0 ? [...flagLines(flags), ""] : []),
     commonHelp(),
-    ...notes.flatMap((note) => ["", ...wrap(note, WIDTH)]),
+    ...notes.flatMap((note) => ["", ...wrapped(note, WIDTH, "")]),
   ].join("\n");
 }
 
@@ -48,21 +49,9 @@ function flagLines(flags: Flags): string[] {
   });
   const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)));
   return rows.flatMap(([left, help]) => {
-    const lines = wrap(help, WIDTH - width - 2);
+    const lines = wrapped(help, WIDTH - width - 2, "");
     const isLong = left.length > width;
     const padded = lines.map((line, i) => `${(i === 0 && !isLong ? left : "").padEnd(width)}  ${line}`);
     return isLong ? [left, ...padded] : padded;
   });
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
-  }
-  return [...lines, line];
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { main } from "./main.ts";
 
-// `holdfast ls | head`: the reader has what it wanted.
+// `holdfast ls | head`: the reader has enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(error.code === "EPIPE" ? 0 : 74);
 });

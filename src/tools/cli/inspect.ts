@@ -1,52 +1,69 @@
 import type { Listed } from "../../index.ts";
 import { showParty, waitingProcesses } from "../../inside.ts";
 import { visible } from "../../util/visible.ts";
-import { ESCAPED, nameOf } from "./args.ts";
+import type { LeaseLengths } from "../ui/lease-lengths.ts";
+import { ESCAPED, escapedHint, nameOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
+import { DeadlockReport, sayDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
 import { LISTING } from "./listing.ts";
 import { type Looked, lookAt } from "./look.ts";
-import type { Output } from "./output.ts";
+import type { Painted } from "./output.ts";
 
 const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };
 
 async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
   const name = nameOf(positionals, rest, values, "holdfast inspect takes one name; holdfast ls lists them.");
-  const { locks, close } = await connect(values);
+  const connected = await connect(values);
+  const { locks, where, close } = connected;
   try {
-    const found = await lookAt(locks, name, values.kind);
+    const isWanted = (one: Pick<Listed, "kind" | "name">) =>
+      one.name === name && (values.kind === undefined || one.kind === values.kind);
+    const [found, deadlocks] = await Promise.all([
+      lookAt(locks, name, values.kind),
+      new DeadlockReport(connected, isWanted).once(),
+    ]);
     if (output.isJson) for (const one of found) output.printJson(one);
-    else if (found.length === 0) output.print(`${visible(name)} is free.`);
-    else for (const one of found) printOne(one, output);
+    else if (found.length === 0)
+      output.print(`${visible(name)} is free ${where}.${escapedHint(name, values)}`);
+    else for (const line of found.flatMap((one) => linesOf(one))) output.print(line);
+    sayDeadlocks(deadlocks, output);
     return EXIT.ok;
   } finally {
     await close();
   }
 }
 
-/** One line for the lock, one for each holder and each waiter in order. */
-export function printOne(lock: Looked, output: Output): void {
+/**
+ * One line for the lock, one for each holder and each waiter in order. `value`: left out if it was
+ * not read. `lengths`: of the leases, as far as known.
+ */
+export function linesOf(lock: Listed & Partial<Looked>, lengths?: LeaseLengths): (string | Painted)[] {
   const { kind, name, holders, waiters, kept, permits, value } = lock;
   const of = permits === null ? "" : ` of ${permits} permits`;
-  output.print({ style: "bold", text: `${visible(name)} (${kind}${of})` });
-  if (holders.length === 0) output.print("  free");
+  const lines: (string | Painted)[] = [{ style: "bold", text: `${visible(name)} (${kind}${of})` }];
+  if (holders.length === 0) lines.push("  free");
   for (const one of holders) {
     const { token, heldFor, remaining, mode, units } = one;
     const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
-    output.print(
+    lines.push(
       `  ${how} by ${showParty(one)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
     );
+    const unrenewed = kept ? null : (lengths?.unrenewed(one.id) ?? null);
+    if (unrenewed !== null)
+      lines.push({ style: "red", text: `  its lease was not renewed for ${showDuration(unrenewed)}` });
   }
-  if (value) output.print(`  value: ${visible(value)}`);
-  if (waiters?.length) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
+  if (value) lines.push(`  value: ${visible(value)}`);
+  if (waiters?.length) lines.push({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
   for (const [i, one] of (waiters ?? []).entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
     const text = `  ${i + 1}. ${showParty(one)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
-    output.print({ style: "yellow", text });
+    lines.push({ style: "yellow", text });
   }
+  return lines;
 }
 
 function waitingInWords(lock: Listed): string {

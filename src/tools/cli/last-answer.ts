@@ -1,12 +1,11 @@
-import { LockError } from "../../index.ts";
+import { operatorsReason } from "../../inside.ts";
 
 /**
- * ms without an answer of Redis after which what is shown is old, whatever becomes of the listing
- * that is under way.
+ * After this many ms without an answer of Redis the display is old, even if a listing is under way.
  */
 const LATE = 6_000;
 
-/** When Redis answered last, and why it does not now. */
+/** When Redis last answered, and why it does not now. */
 export class LastAnswer {
   /** On the monotonic clock; null: not yet. */
   #at: number | null = null;
@@ -17,13 +16,12 @@ export class LastAnswer {
     this.#trouble = null;
   }
 
-  /** A listing has failed. What it was about is known: its cause is what there is to tell. */
+  /** A listing failed. */
   failed(error: unknown): void {
-    const why = error instanceof LockError ? (error.cause ?? error) : error;
-    this.#trouble = why instanceof Error ? why.message : String(why);
+    this.#trouble = operatorsReason(error);
   }
 
-  /** The colour of what is said; null: what is shown is what Redis says now, as far as anybody knows. */
+  /** The colour of the sentence; null: the display is up to date, as far as is known. */
   get colour(): "yellow" | "red" | null {
     if (this.#trouble !== null) return "red";
     return this.#at !== null && performance.now() - this.#at > LATE ? "yellow" : null;

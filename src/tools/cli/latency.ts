@@ -8,7 +8,10 @@ import type { Connected } from "./connection.ts";
 export interface Latency {
   /** The median. */
   readonly roundTrip: number;
-  /** From an unlock to the lease of the next caller, in another client: the median. Null: it did not come. */
+  /**
+   * From an unlock to the lease of the next caller, in another client: the median. Null: the lease
+   * did not come.
+   */
   readonly handOff: number | null;
   /** From PUBLISH to the subscriber: the median. Null: not measured in a Cluster. */
   readonly delivery: number | null;
@@ -17,11 +20,11 @@ export interface Latency {
 const TRIPS = 20;
 const HAND_OFFS = 5;
 
-/** `timeout`: ms for one hand-over. */
+/** `timeout`: ms for one hand-off. */
 export async function measure({ locks, redis }: Connected, timeout: number): Promise<Latency> {
   const roundTrip = await median(TRIPS, async () => {
     const since = performance.now();
-    await redis.time(); // which a user with the rights of a lock may ask
+    await redis.time(); // a user with the rights of a lock may send it
     return performance.now() - since;
   });
   const others = createLockClient(redis, { connection: "own" });
@@ -32,7 +35,7 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
     const handOff = async (): Promise<number> => {
       const held = await ours.lock({ wait: timeout });
       const next = theirs.lock({ wait: timeout });
-      next.catch(() => {}); // Where a look fails before it is awaited.
+      next.catch(() => {}); // In case the inspection fails first.
       const end = performance.now() + timeout;
       while (!(await ours.inspect()).waiters?.length)
         if (performance.now() > end) throw new Error("no caller waits");

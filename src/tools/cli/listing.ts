@@ -1,4 +1,4 @@
-// What `ls` and `top` show of the locks.
+// The locks that `ls` and `top` show.
 import type { Listed, LockClient } from "../../index.ts";
 import { showParty, waitingProcesses } from "../../inside.ts";
 import { visible } from "../../util/visible.ts";
@@ -32,7 +32,7 @@ export interface ListingValues {
   readonly kind: Listed["kind"] | undefined;
 }
 
-/** All that are asked for, in no order. */
+/** All locks that match, in no order. */
 export async function* listed(
   locks: LockClient,
   match: string | undefined,
@@ -46,7 +46,7 @@ export async function* listed(
   }
 }
 
-/** ms that the one that waits longest has waited; 0: nobody does. */
+/** ms of the longest wait; 0: no process waits. */
 const longestWait = ({ waiters }: Listed): number =>
   Math.max(0, ...(waiters ?? []).map(({ waitedFor }) => waitedFor ?? 0));
 

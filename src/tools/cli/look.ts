@@ -1,27 +1,42 @@
 import type { Listed, Lock, LockClient, UnfencedLease } from "../../index.ts";
 import { redissonLock } from "../../redisson.ts";
+import { quoteWhole } from "../../util/quote.ts";
+import { EXIT, ExitError, judge } from "./exit-codes.ts";
 
 type Kind = Listed["kind"];
 
-/** What there is to see of one lock. */
+/** One lock's state. */
 export interface Looked extends Listed {
-  /** What the leader of an election proclaims; null: it is none, or has another leader by now. */
+  /** The leader's published value; null: it is no leader, or another one leads by now. */
   readonly value: string | null;
 }
 
 /**
- * The kinds that are looked at where none is named: a `redissonLock` has the bare name as its key,
- * which may be anything.
+ * The kinds inspected if none is named: a `redissonLock` has the bare name as its key, which may be
+ * anything.
  */
 const KINDS: readonly Kind[] = ["lock", "readWrite", "semaphore", "election"];
 
-/** What has this name, of these kinds: one command for each, however many keys there are. */
+/**
+ * The locks of these kinds with this name: one command for each, however many keys there are. A user
+ * may lack the rights for some kinds: then locks of the others are an answer, and none is not.
+ *
+ * @throws ExitError: none was found, and some kinds could not be looked at
+ */
 export async function lookAt(locks: LockClient, name: string, kind: Kind | undefined): Promise<Looked[]> {
-  const looked = await Promise.allSettled((kind ? [kind] : KINDS).map((one) => LOOKS[one](locks, name)));
+  const kinds = kind ? [kind] : KINDS;
+  const looked = await Promise.allSettled(kinds.map((one) => LOOKS[one](locks, name)));
+  const found = looked.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
   const failures = looked.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
-  // A user may lack the rights of some kinds, and be asked about another one.
+  if (found.length > 0 || failures.length === 0) return found;
   if (failures.length === looked.length) throw failures[0];
-  return looked.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+  const [free, unknown] = (["fulfilled", "rejected"] as const).map((status) =>
+    kinds.filter((_, i) => looked[i]?.status === status).join(" or "),
+  );
+  throw new ExitError(
+    EXIT.unavailable,
+    `No ${free} has the name ${quoteWhole(name)}, and whether a ${unknown} has it is unknown (--kind looks at one kind alone): ${judge(failures[0]).message}`,
+  );
 }
 
 type Look = (locks: LockClient, name: string) => Promise<Looked[]>;
@@ -44,15 +59,15 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
     const { permits, holders, waiters } = await locks.semaphore(name).inspect();
     return shown({ kind: "semaphore", name, holders, waiters, kept: false, permits });
   },
-  // Candidates are only seen in its keys; the list knows where they are.
+  // Candidates are only visible in its keys, which the list can find.
   election: async (locks, name) => {
     const pattern = name.replace(/[*?[\]\\]/g, "\\$&");
     const leader = await locks.election(name).leader();
     if (leader === null) return [];
     const found: Looked[] = [];
     for await (const one of locks.list({ match: pattern, kind: "election" })) {
-      // RACE: the lead may have changed between the two answers, and this value would be shown
-      // beside another leader.
+      // RACE: the lead may have changed between the two answers: then this value would be shown
+      // with another leader.
       const isSame = one.holder?.token === leader.token;
       found.push({ ...one, value: isSame ? leader.value : null });
     }

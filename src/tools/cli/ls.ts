@@ -1,8 +1,9 @@
 import type { Listed } from "../../index.ts";
 import { quoteWhole } from "../../util/quote.ts";
-import { flag } from "./args.ts";
+import { flag, onlyOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
+import { DeadlockReport, matching, sayDeadlocks } from "./deadlocks.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
@@ -14,41 +15,40 @@ const FLAGS = {
 };
 
 async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [match, further] = positionals;
-  if (further !== undefined || rest !== null)
-    throw new UsageError(
-      "holdfast ls takes one pattern: quote it, or the shell puts file names in its place.",
-    );
+  const match = onlyOf(
+    positionals,
+    rest,
+    "holdfast ls takes one pattern: quote it, or the shell puts file names in its place.",
+  );
   if (values.json && values.plain)
     throw new UsageError("--json and --plain are two formats: give one of them.");
-  const { locks, close } = await connect(values);
+  const connected = await connect(values);
+  const { locks, where, close } = connected;
   try {
+    const deadlocks = new DeadlockReport(connected, matching(match, values.kind)).once();
     const found: Listed[] = [];
     for await (const lock of listed(locks, match, values)) {
-      // Told at once, however many there are; sorted only where that is asked for.
+      // Printed at once, however many there are; sorted only on request.
       if (values.json && values.sort === undefined) output.printJson(lock);
       else found.push(lock);
     }
     const rows = sorted(found, values.sort);
     if (values.json) for (const row of rows) output.printJson(row);
     else if (values.plain) for (const row of rows) output.printTabbed(cellsOf(row));
-    else print(rows, match, output);
+    else if (rows.length > 0) print(rows, output);
+    else
+      output.say(
+        `No lock${match === undefined ? "" : ` like ${quoteWhole(match)}`} is held or waited for ${where}.`,
+      );
+    sayDeadlocks(await deadlocks, output);
     return EXIT.ok;
   } finally {
     await close();
   }
 }
 
-/** What goes to a file or another program is not cut. */
-function print(rows: readonly Listed[], match: string | undefined, output: Output): void {
-  if (rows.length === 0) {
-    output.say(
-      match === undefined
-        ? "No lock is held or waited for."
-        : `No lock like ${quoteWhole(match)} is held or waited for.`,
-    );
-    return;
-  }
+/** Lines for a file or another program are not cut. */
+function print(rows: readonly Listed[], output: Output): void {
   const { isTTY, columns } = process.stdout;
   const [titles = "", ...lines] = table(
     COLUMNS,

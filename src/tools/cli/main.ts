@@ -56,7 +56,7 @@ function find(name: string): Command {
   throw new UsageError(`There is no command ${quoteWhole(name)}${hint}`);
 }
 
-/** An option stands where the command should. */
+/** An option comes where the command should be. */
 function misplaced(typed: string): string {
   const [option = ""] = typed.split("=");
   const known = [COMMON, ...COMMANDS.map(({ flags }) => flags)].flatMap((flags) =>
@@ -69,15 +69,15 @@ function misplaced(typed: string): string {
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Of the package that this file is in. */
+/** The version of the package that contains this file. */
 function version(): string {
-  // Beside dist/, where it is built; src/tools/cli/ lies two folders deeper.
+  // package.json is next to dist/ in a build; src/tools/cli/ is two folders deeper.
   for (const path of ["../package.json", "../../../package.json"]) {
     try {
       const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
       if (name === "holdfast") return version;
     } catch {
-      // The other one.
+      // Try the other one.
     }
   }
   return "unknown";

@@ -2,16 +2,16 @@ import { styleText } from "node:util";
 import { harmless } from "../../util/visible.ts";
 import { Stderr } from "./stderr.ts";
 
-/** A part of a line, as it looks where stdout shows colours. */
+/** A part of a line, and its style if stdout shows colours. */
 export interface Painted {
   readonly style: Parameters<typeof styleText>[0];
   readonly text: string;
 }
 
 /**
- * Where the program writes: what it found to stdout, what it has to say to stderr. The command has
- * both streams too. Nothing that is written here acts on a terminal, whatever a line is made of;
- * that names do not look like others is up to `visible()`.
+ * Where the program writes: its results to stdout, its messages to stderr. The command has both
+ * streams too. Nothing written here acts on a terminal, whatever a line contains; `visible()` makes
+ * names look different.
  */
 export class Output {
   readonly isJson: boolean;
@@ -33,27 +33,27 @@ export class Output {
     this.#isPlain = given["no-color"] === true || NO_COLOR !== "" || TERM === "dumb";
   }
 
-  /** False: from now on no write to stderr holds this program up, which has a command to look after. */
+  /** False: from now on no write to stderr blocks this program, which must watch its command. */
   set mayBlock(mayBlock: boolean) {
     this.#stderr.mayBlock = mayBlock;
   }
 
-  /** Resolves when what was said is written, or after so many ms. */
+  /** Resolves when all messages are written, or after `most` ms. */
   drained(most: number): Promise<void> {
     return this.#stderr.drained(most);
   }
 
-  /** To stderr, in one line; not where the caller wants quiet. */
+  /** To stderr, in one line; not with `--quiet`. */
   say(line: string): void {
     if (!this.#isQuiet) this.fail(line);
   }
 
-  /** The same, where the caller wants to know more. */
+  /** The same, only with `--verbose`. */
   detail(line: string): void {
     if (this.#isVerbose) this.fail(line);
   }
 
-  /** To stderr, in any case. */
+  /** To stderr, always. */
   fail(line: string): void {
     this.#stderr.write(`holdfast: ${harmless(line)}\n`);
   }
@@ -73,12 +73,12 @@ export class Output {
     this.print(toJson(value));
   }
 
-  /** One line of JSON to stderr, beside what a command writes to stdout. */
+  /** One line of JSON to stderr, because the command writes to stdout. */
   reportJson(value: unknown): void {
     if (this.isJson) this.#stderr.write(`${toJson(value)}\n`);
   }
 
-  /** A line as a terminal may get it: escaped first, and coloured then. */
+  /** A line that is safe for a terminal: escaped first, then coloured. */
   line(...parts: readonly (string | Painted)[]): string {
     const isPlain = this.#isPlain || !process.stdout.isTTY;
     return parts
@@ -91,5 +91,5 @@ export class Output {
   }
 }
 
-/** JSON has no Infinity: no end is null there, as what is not known. */
+/** JSON has no Infinity: no end is null there, like an unknown value. */
 const toJson = (value: unknown): string => harmless(JSON.stringify(value));

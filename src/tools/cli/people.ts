@@ -1,18 +1,20 @@
 import { hostname, userInfo } from "node:os";
 import { createInterface } from "node:readline/promises";
 
-/** The caller of this program, as a label of a forced end: a user of a container may have no name. */
+/**
+ * The caller of this program, as the label of a force-release: a container's user may have no name.
+ */
 export function operator(): string {
   let user = `uid${process.getuid?.()}`;
   try {
     user = userInfo().username;
   } catch {
-    // Its number is what there is.
+    // Only its number is known.
   }
   return cutLabel(`${user}@${hostname()}`);
 }
 
-/** A label has 64 bytes at the most. */
+/** A label has at most 64 bytes. */
 export function cutLabel(text: string): string {
   let label = text;
   while (Buffer.byteLength(label) > 64) label = label.replace(/.$/su, "");
@@ -20,8 +22,8 @@ export function cutLabel(text: string): string {
 }
 
 /**
- * What a person types. Null: nobody can be asked, because stdin is no terminal. The question goes
- * to stderr.
+ * What a person types. Null: no one can answer, because stdin is no terminal. The question goes to
+ * stderr.
  */
 export async function prompt(question: string): Promise<string | null> {
   if (!process.stdin.isTTY) return null;

@@ -6,49 +6,48 @@ import { showDuration } from "./durations.ts";
 import type { ExitError } from "./exit-codes.ts";
 import { type Address, NO_TLS, NotReached, showAddress, whyNot } from "./why-not.ts";
 
-/** What the command line says of Redis. */
+/** The Redis that the command line names. */
 export interface Target {
   readonly addresses: readonly Address[];
-  /** Has nobody named the address? */
+  /** Was no address given? */
   readonly isGuess: boolean;
   readonly login: Pick<Ioredis.RedisOptions, "username" | "password" | "tls">;
   readonly db: number;
   readonly isCluster: boolean;
-  /** The name of the primary, where the addresses are those of sentinels. */
+  /** The name of the primary, if the addresses are those of sentinels. */
   readonly sentinel: string | undefined;
 }
 
-/** How long it is tried. */
+/** How long to try. */
 export interface Patience {
   /** Ends it: its reason is thrown. */
   readonly signal?: AbortSignal;
   /**
-   * For so many ms it is tried again, where Redis may come back by itself, as while it restarts.
-   * Default: 0.
+   * How many ms to try again if Redis may come back by itself, as while it restarts. Default: 0.
    */
   readonly wait?: number;
-  /** Is told why it is tried again. */
+  /** Receives the reason for trying again. */
   readonly say?: (sentence: string) => void;
   /**
-   * Is told each time that Redis lets this program in no more, when it is connected again: what
-   * would have ended the beginning.
+   * Called each time that Redis refuses this program at a reconnect, with the error that would have
+   * ended the first connection.
    */
   readonly refused?: (why: ExitError) => void;
 }
 
-/** For what does not answer, in ms, and the least where less is left. */
+/** ms to wait for an answer, and the minimum if less time is left. */
 const [PATIENCE, LEAST] = [5_000, 1_000] as const;
 /** Between two tries, in ms. */
 const AGAIN = 250;
 /**
- * A TLS handshake that has not ended by then, in ms, may be with a server that waits for the end of
- * a command.
+ * A TLS handshake that takes longer than this, in ms, may be with a server that waits for the end
+ * of a command.
  */
 const HANDSHAKE = 300;
 
 /**
- * Looks whether there is a Redis that lets this program in, and says why not: a client that tries
- * again and again tells it late, and in other words. Resolves with the address that has answered.
+ * Checks whether there is a Redis that accepts this program, and throws why not: a client that
+ * keeps trying would report it late, and in other words. Resolves with the address that answered.
  *
  * @throws ExitError; the signal's reason
  */
@@ -82,7 +81,7 @@ export async function reach(
 const limit = (left: number): string =>
   left === Number.POSITIVE_INFINITY ? "" : ` for ${showDuration(left)}`;
 
-/** Of several addresses one is enough. */
+/** Of several addresses, one that answers is enough. */
 async function lookAtAll(
   Redis: typeof Ioredis.Redis,
   target: Target,
@@ -97,7 +96,7 @@ async function lookAtAll(
     const { errors } = error as AggregateError;
     throw errors.find((one) => !(one instanceof NotReached && one.mayPass)) ?? errors[0];
   } finally {
-    // What is silent would keep this program from its end.
+    // A silent address would keep this program from ending.
     over.abort();
   }
 }
@@ -120,7 +119,7 @@ async function look(
     commandTimeout: patience,
     disconnectTimeout: 1,
   });
-  // What `connect()` rejects with only says that the connection is closed.
+  // `connect()` itself only rejects with "connection is closed".
   let last: unknown = null;
   probe.on("error", (error) => {
     last = error;
@@ -130,7 +129,7 @@ async function look(
   let primary: Address | null = null;
   try {
     const connected = probe.connect();
-    connected.catch(() => {}); // Where TLS is refused first.
+    connected.catch(() => {}); // In case TLS is refused first.
     await Promise.race([
       connected,
       aborted(ends),
@@ -156,7 +155,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Resolves with where the primary is, where it asks a sentinel for that. */
+/** Resolves with the primary's address if it asks a sentinel. */
 async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): Promise<Address | null> {
   if (sentinel !== undefined) {
     const found = await probe.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel);
@@ -164,7 +163,8 @@ async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): P
       throw new Error(`the sentinel knows no primary of the name "${visible(sentinel)}"`);
     return { host: String(found[0]), port: Number(found[1]) };
   }
-  // Before what a user may lack the right of: a lock in another database would keep nobody out.
+  // Before commands for which a user may lack the right: a lock in another database would exclude
+  // no other process.
   if (db !== 0) await probe.select(db);
   if (isCluster) await probe.cluster("SLOTS");
   else await probe.ping();
@@ -172,7 +172,7 @@ async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): P
 }
 
 /**
- * Rejects where the server answers without TLS, as it never does where it speaks TLS; else it stays
+ * Rejects if the server answers without TLS, as a TLS server never does; otherwise it stays
  * pending.
  */
 async function refusesTls({ host, port }: Address, signal: AbortSignal): Promise<never> {

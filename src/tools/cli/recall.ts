@@ -1,6 +1,6 @@
 import type { ReadWriteLock, Recalled, RecallOptions } from "../../index.ts";
 import { visible } from "../../util/visible.ts";
-import { choice, duration, ESCAPED, nameOf } from "./args.ts";
+import { choice, duration, ESCAPED, escapedHint, nameOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -15,12 +15,12 @@ const SENTENCES = {
   free: "is free",
   released: "was not in use, and its holder has released it",
   busy: "is in use",
-  silent: "is still held: the client that keeps it unused has not answered in time",
+  silent: "is still held: the client that caches it did not answer in time",
 } as const;
 
 async function recall({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
   const name = nameOf(positionals, rest, values, "holdfast recall takes one name.");
-  const { locks, close } = await connect(values);
+  const { locks, where, close } = await connect(values);
   try {
     const options = values.wait === undefined ? {} : { wait: values.wait };
     const answer =
@@ -28,14 +28,17 @@ async function recall({ values, positionals, rest, output }: Call<typeof FLAGS>)
         ? await recallBoth(locks.readWriteLock(name), options)
         : await locks.lock(name).recall(options);
     if (output.isJson) output.printJson({ name, answer });
-    else output.say(`${visible(name)} ${SENTENCES[answer]}.`);
+    else {
+      const [at, hint] = answer === "free" ? [` ${where}`, escapedHint(name, values)] : ["", ""];
+      output.say(`${visible(name)} ${SENTENCES[answer]}${at}.${hint}`);
+    }
     return answer === "free" || answer === "released" ? EXIT.ok : EXIT.busy;
   } finally {
     await close();
   }
 }
 
-/** Readers may keep it unused, a writer never does. */
+/** Readers may cache it, a writer never does. */
 async function recallBoth({ read, write }: ReadWriteLock, options: RecallOptions): Promise<Recalled> {
   const answer = await read.recall(options);
   return answer === "free" ? write.recall(options) : answer;

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
-/** More lines than these are dropped while nobody reads. */
+/** Further lines are dropped while stderr has no reader. */
 const MOST = 200;
 
 /**
- * Writes to file descriptor 2, and waits there as long as nobody reads. It may not be made
- * non-blocking instead: the command has the same open file, and would be given EAGAIN.
+ * Writes to file descriptor 2, and waits there while it has no reader. It must not be made
+ * non-blocking instead: the command shares the open file, and would get EAGAIN.
  */
 const WRITER = `
 const { parentPort } = require("node:worker_threads");
@@ -25,9 +25,9 @@ parentPort.on("message", (text) => {
 `;
 
 /**
- * stderr of a program that looks after a command. Node.js writes to pipes and terminals
- * synchronously: a reader that stands still, or Ctrl-S, would stop the timers by which the command
- * is ended in time. While `mayBlock` is false a thread writes.
+ * stderr of a program that watches a command. Node.js writes to pipes and terminals synchronously:
+ * a reader that pauses, or Ctrl-S, would stop the timers that end the command in time. While
+ * `mayBlock` is false a thread writes.
  */
 export class Stderr {
   mayBlock = true;
@@ -35,7 +35,7 @@ export class Stderr {
   #pending = 0;
 
   write(text: string): void {
-    // Behind what the thread still has, in any case: lines stay in order.
+    // After what the thread still has to write, so that lines stay in order.
     if (this.mayBlock && this.#pending === 0) process.stderr.write(text);
     else if (this.#pending < MOST) {
       this.#pending++;
@@ -45,7 +45,7 @@ export class Stderr {
     }
   }
 
-  /** Resolves when all is written, or after so many ms. */
+  /** Resolves when all is written, or after `most` ms. */
   async drained(most: number): Promise<void> {
     const since = performance.now();
     while (this.#pending > 0 && performance.now() - since < most) await pause(5);
@@ -55,7 +55,7 @@ export class Stderr {
     const worker = new Worker(WRITER, { eval: true });
     worker.on("message", () => {
       this.#pending--;
-      // It keeps this program alive until all is written, and no longer.
+      // The thread keeps this program alive only until all is written.
       if (this.#pending === 0) worker.unref();
     });
     worker.on("error", () => {

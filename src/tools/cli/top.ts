@@ -1,27 +1,33 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Listed, LockClient } from "../../index.ts";
+import type { Listed } from "../../index.ts";
 import { showParty } from "../../inside.ts";
 import { quoteWhole } from "../../util/quote.ts";
 import { harmless, visible } from "../../util/visible.ts";
+import { LeaseLengths } from "../ui/lease-lengths.ts";
+import { onlyOf } from "./args.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
-import { connect } from "./connection.ts";
+import { type Connected, connect } from "./connection.ts";
+import { DeadlockReport, type KnownDeadlocks, matching, sayDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
-import { EXIT, UsageError } from "./exit-codes.ts";
+import { EXIT } from "./exit-codes.ts";
+import { linesOf } from "./inspect.ts";
 import { LastAnswer } from "./last-answer.ts";
 import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
-import type { Output } from "./output.ts";
+import type { Output, Painted } from "./output.ts";
 import { operator } from "./people.ts";
 import { codeOf, Signals } from "./run/signals.ts";
-import { cut, table, widthOf } from "./table.ts";
+import { cut, table, widthOf, wrapped } from "./table.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
 const PERIOD = 1_000;
-/** Before the line that is selected. */
+/** Before the selected line. */
 const MARK = "> ";
-const keyOf = ({ kind, name }: Listed): string => `${kind} ${name}`;
+/** Before the further lines of a text. */
+const INDENT = "  ";
+const keyOf = ({ kind, name }: Pick<Listed, "kind" | "name">): string => `${kind} ${name}`;
 const ORDERS = ["wait", "held", "name"] as const;
 
 const [ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_REST] = [
@@ -33,28 +39,30 @@ const [ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_REST] = [
 ];
 
 async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [match, further] = positionals;
-  if (further !== undefined || rest !== null)
-    throw new UsageError(
-      "holdfast top takes one pattern: quote it, or the shell puts file names in its place.",
-    );
-  const { locks, close } = await connect(values);
+  const match = onlyOf(
+    positionals,
+    rest,
+    "holdfast top takes one pattern: quote it, or the shell puts file names in its place.",
+  );
+  const connected = await connect(values);
   try {
     if (process.stdout.isTTY && process.stdin.isTTY && !values.json)
-      return await new Screen(locks, match, values, output).run();
-    // Without a terminal: as it is now, once.
-    for (const row of sorted(await all(locks, match, values), values.sort)) {
+      return await new Screen(connected, match, values, output).run();
+    // Without a terminal: print the present state once.
+    const deadlocks = new DeadlockReport(connected, matching(match, values.kind)).once();
+    for (const row of sorted(await all(connected, match, values), values.sort)) {
       if (values.json) output.printJson(row);
       else output.printTabbed(cellsOf(row));
     }
+    sayDeadlocks(await deadlocks, output);
     return EXIT.ok;
   } finally {
-    await close();
+    await connected.close();
   }
 }
 
 async function all(
-  locks: LockClient,
+  { locks }: Connected,
   match: string | undefined,
   values: ListingValues,
   signal?: AbortSignal,
@@ -64,32 +72,42 @@ async function all(
   return found;
 }
 
-/** The table, drawn anew whenever the locks have been looked at, and at each key. */
+/** The table, redrawn after every listing and at each key. */
 class Screen {
-  readonly #locks: LockClient;
+  readonly #connected: Connected;
+  readonly #deadlocks: DeadlockReport;
   readonly #match: string | undefined;
   readonly #output: Output;
   readonly #leaving = new AbortController();
   #values: ListingValues;
   #rows: readonly Listed[] = [];
+  #known: KnownDeadlocks = { found: [], missing: null };
   #filter = "";
-  /** Is what is typed the filter? */
+  /** Is the filter being typed? */
   #isTyping = false;
-  /** Are the keys shown, in place of the locks? */
+  /** Are the keys shown, instead of the locks? */
   #isHelp = false;
+  /** Is the selected lock shown with its queue, instead of all locks? */
+  #isOne = false;
   /**
-   * Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays
-   * so when it has gone.
+   * The selected lock, by kind and name; empty: the first one, as soon as it is drawn. Stays
+   * selected when the lock has gone.
    */
   #selected = "";
-  /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
+  /**
+   * The lock whose holders are force-released when its name is typed: as they were when that was
+   * asked. And what is typed so far.
+   */
   #asked: Listed | null = null;
+  #typed = "";
   #note = "";
   readonly #last = new LastAnswer();
+  readonly #lengths = new LeaseLengths();
   #took = 0;
 
-  constructor(locks: LockClient, match: string | undefined, values: ListingValues, output: Output) {
-    this.#locks = locks;
+  constructor(connected: Connected, match: string | undefined, values: ListingValues, output: Output) {
+    this.#connected = connected;
+    this.#deadlocks = new DeadlockReport(connected, matching(match, values.kind));
     this.#match = match;
     this.#values = values;
     this.#output = output;
@@ -107,7 +125,7 @@ class Screen {
     stdin.on("keypress", onKey);
     stdout.on("resize", draw);
     stdout.write(ENTER);
-    // A listing that is not answered draws nothing, and time goes on.
+    // An unanswered listing draws nothing, and time goes on.
     const clock = setInterval(() => this.#last.colour !== null && this.#draw(), PERIOD);
     try {
       while (!signal.aborted) {
@@ -130,33 +148,37 @@ class Screen {
   async #look(signal: AbortSignal): Promise<void> {
     const since = performance.now();
     try {
-      this.#rows = await all(this.#locks, this.#match, this.#values, signal);
+      const deadlocks = this.#deadlocks.look();
+      this.#rows = await all(this.#connected, this.#match, this.#values, signal);
       this.#took = performance.now() - since;
+      const holders = this.#rows.flatMap((lock) => lock.holders);
+      this.#lengths.see(holders, since, since + this.#took);
+      this.#known = await deadlocks;
       this.#last.came();
     } catch (error) {
       this.#last.failed(error);
     }
   }
 
-  /** What there is, or since when nothing is known of it. */
+  /** The number of locks, or since when they are unknown. */
   get #head(): string {
     if (this.#last.colour !== null) return this.#last.sentence;
     const waited = this.#rows.filter(({ waiters }) => waiters?.length).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
-    return `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
+    return `${held} held, ${waited} waited for, listed in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
   }
 
   #press(text: string, { name, ctrl }: Key): void {
-    const asked = this.#asked;
     this.#note = "";
-    this.#asked = null;
     if (ctrl && name === "c") this.#leaving.abort();
-    else if (asked) this.#answer(asked, text);
+    else if (this.#asked) this.#answer(this.#asked, text, name);
     else if (this.#isHelp) this.#isHelp = false;
     else if (this.#isTyping) this.#type(text, name);
     else if (name === "q") this.#leaving.abort();
     else if (text === "/") this.#isTyping = true;
     else if (text === "?") this.#isHelp = true;
+    else if (name === "return") this.#isOne = !this.#isOne;
+    else if (name === "escape" && this.#isOne) this.#isOne = false;
     else if (name === "escape") this.#filter = "";
     else if (name === "up" || name === "down") this.#move(name === "up" ? -1 : 1);
     else if (name === "b") this.#ask();
@@ -182,16 +204,17 @@ class Screen {
     if (next) this.#selected = keyOf(next);
   }
 
-  /** Where the selected one is; -1: it has gone. */
+  /** The place of the selected one; -1: it has gone. */
   #at(shown: readonly Listed[]): number {
     return shown.findIndex((one) => keyOf(one) === this.#selected);
   }
 
   #ask(): void {
     const shown = this.#shown;
-    // RACE: the list changes while somebody reaches for the key, so no other lock takes the place
-    // of one that has gone.
+    // RACE: the list may change while a person reaches for the key, so no other lock takes the
+    // place of one that has gone.
     const one = shown[this.#at(shown)];
+    this.#typed = "";
     if (one?.holder) this.#asked = one;
     else if (one) this.#note = `No process holds ${quoteWhole(one.name)}.`;
     else
@@ -199,13 +222,19 @@ class Screen {
         shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to force-release.";
   }
 
-  #answer(lock: Listed, text: string): void {
-    if (text !== "y") {
-      this.#note = "Nothing was done.";
+  #answer(lock: Listed, text: string, key: string | undefined): void {
+    if (key !== "return" && key !== "escape") {
+      if (key === "backspace") this.#typed = this.#typed.slice(0, -1);
+      else if (harmless(text) === text) this.#typed += text;
+      return;
+    }
+    this.#asked = null;
+    if (key === "escape" || ![lock.name, visible(lock.name)].includes(this.#typed)) {
+      this.#note = key === "escape" ? "Nothing was done." : "That is not the name: nothing was done.";
       return;
     }
     const label = operator();
-    Promise.all(lock.holders.map((holder) => end(this.#locks, lock, holder, label)))
+    Promise.all(lock.holders.map((holder) => end(this.#connected.locks, lock, holder, label)))
       .then(
         (ended) =>
           ended.includes(true)
@@ -219,15 +248,16 @@ class Screen {
       });
   }
 
-  /** The last line: a question, what was done, what is wrong, or the keys. */
+  /** The last line: a question, a result, a problem, or the keys. */
   #foot(columns: number): string {
     const { holder = null, holders = [], name } = this.#asked ?? {};
     const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
     if (holder) {
       const what = `${visible(name ?? "")}: ${showParty(holder)}${others}`;
-      const long = " goes on until it notices. Break? y/N";
-      const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
-      return cut(what, columns - question.length) + question;
+      const short = ` Type its name to force-release it: ${this.#typed}_`;
+      const long = ` goes on until it notices.${short}`;
+      const question = widthOf(what) + widthOf(long) > columns ? short : long;
+      return cut(cut(what, Math.max(NAME, columns - widthOf(question))) + question, columns);
     }
     return cut(harmless(this.#note || keysInWords(columns)), columns);
   }
@@ -240,19 +270,53 @@ class Screen {
     if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
+  /** The first deadlock; nothing where all is well. At most half of the screen. */
+  #alarms(columns: number, height: number): Painted[] {
+    const { found, missing } = this.#known;
+    const [first] = found;
+    const text = first?.text ?? missing;
+    if (text === null) return [];
+    const style = first === undefined || this.#last.colour !== null ? "dim" : "red";
+    const more = found.length > 1 ? ` … and ${found.length - 1} more` : "";
+    const all = wrapped(text + more, columns, INDENT);
+    const most = Math.max(1, Math.floor(height / 2));
+    const shown = all.length > most ? [...all.slice(0, most - 1), INDENT + (more.trim() || "…")] : all;
+    return shown.map((text) => ({ style, text }));
+  }
+
+  /** The lock with its holders, its queue, and its deadlocks. */
+  #one(lock: Listed | undefined, columns: number, height: number): (string | Painted)[] {
+    if (!lock) return ["  That lock has gone."];
+    const isDim = this.#last.colour !== null;
+    const stuck = this.#known.found.filter(({ locks }) => locks.some((one) => keyOf(one) === keyOf(lock)));
+    const told = stuck.flatMap(({ links }) => [
+      "In a deadlock:",
+      ...links.flatMap((link) => wrapped(INDENT + link, columns, INDENT + INDENT)),
+    ]);
+    const lines = [...linesOf(lock, this.#lengths), ...told.map((text) => ({ style: "red", text }) as const)];
+    const all = lines.slice(0, lines.length > height ? height - 1 : height).map((line) => {
+      const { style, text } = typeof line === "string" ? { style: null, text: line } : line;
+      const shown = cut(text, columns);
+      if (isDim) return { style: "dim", text: shown } as const;
+      return style === null ? shown : { style, text: shown };
+    });
+    return lines.length > height ? [...all, `  … and ${lines.length - all.length} more`] : all;
+  }
+
   #draw(): void {
-    // A terminal may not know how large it is.
+    // A terminal may not know its size.
     const columns = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const shown = this.#shown;
     const { colour } = this.#last;
     const filter =
       this.#isTyping || this.#filter !== "" ? `  /${this.#filter}${this.#isTyping ? "_" : ""}` : "";
-    const room = Math.max(1, height - 4);
+    const alarms = this.#alarms(columns, height);
+    const room = Math.max(1, height - 4 - alarms.length);
     const [first] = shown;
     if (this.#selected === "" && first) this.#selected = keyOf(first);
     const at = this.#at(shown);
-    // The selected one is on the screen.
+    // Keep the selected line on the screen.
     const from = Math.max(0, at - room + 1);
     const rows = shown.slice(from, from + room);
     const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
@@ -267,13 +331,23 @@ class Screen {
       colour === null ? head : ({ style: colour, text: head } as const),
       ...(this.#isHelp
         ? TOP_HELP.slice(0, height - 2).map((line) => cut(line, columns))
-        : [{ style: "bold", text: " ".repeat(MARK.length) + titles } as const, ...body, ...more]),
+        : this.#isOne
+          ? this.#one(shown[at], columns, height - 2)
+          : [
+              ...alarms,
+              { style: "bold", text: " ".repeat(MARK.length) + titles } as const,
+              ...body,
+              ...more,
+            ]),
       { style: this.#asked ? "bold" : "dim", text: this.#foot(columns) } as const,
     ];
     const screen = text.map((line) => `${this.#output.line(line)}${CLEAR_LINE}`).join("\r\n");
     process.stdout.write(`${HOME}${screen}${CLEAR_REST}`);
   }
 }
+
+/** The fewest columns of a question in which its lock is named. */
+const NAME = 24;
 
 interface Key {
   readonly name?: string;
@@ -288,7 +362,7 @@ export const TOP = command(
     examples: [
       [
         "holdfast top",
-        "a live table: s sorts, / filters, b force-releases the selected lock, ? lists all keys, q quits",
+        "a live table: Enter shows the queue of the selected lock, b force-releases it, ? lists all keys",
       ],
       ["holdfast top 'order:*' --waited | cat", "without a terminal: printed once, with tabs"],
     ],
@@ -303,7 +377,8 @@ const TOP_HELP: readonly string[] = [
   "↑ ↓        select a lock",
   "s          sort by the longest wait, by the time held, or by name",
   "/          show only names with what is typed then; Enter ends the typing, Esc shows all again",
-  "b          break: take the selected lock away from its holder, after a question",
+  "Enter      show the selected lock with all its holders and its queue; again: all locks",
+  "b          force-release the selected lock, after its name is typed",
   "?          this help; any key leaves it",
   "",
   "HELD is how long the holder has had the lock, and LEFT how much of its lease is left.",
@@ -312,5 +387,5 @@ const TOP_HELP: readonly string[] = [
 
 const keysInWords = (columns: number): string =>
   columns < 64
-    ? "q quit  s sort  / filter  b break  ? help"
-    : "q quit   s sort   / filter   ↑ ↓ select   b break its holder   ? help";
+    ? "q quit  s sort  / filter  Enter queue  ? help"
+    : "q quit   s sort   / filter   ↑ ↓ select   Enter its queue   b force-release   ? help";

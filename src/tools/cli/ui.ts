@@ -20,7 +20,10 @@ const FLAGS = {
   ),
 };
 
-/** The page lets in browsers of this machine alone, whatever address it has: others would only be refused. */
+/**
+ * The page accepts only browsers of this machine, whatever its address: others would only be
+ * refused.
+ */
 const LOCAL = ["127.0.0.1", "::1", "localhost"];
 
 async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
@@ -28,15 +31,15 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   const { host = "127.0.0.1", port = 4_990 } = values;
   if (!LOCAL.includes(host))
     throw new UsageError(
-      "holdfast ui serves this machine alone: for others mount createLockUI() of holdfast/ui, with authorize.",
+      "holdfast ui serves only this machine: for others, mount createLockUI() of holdfast/ui, with authorize.",
     );
   const { locks, redis, close } = await connect(values);
   const signals = new Signals();
-  // Before anything more is awaited, or a signal that comes meanwhile would be lost.
+  // Before any further await, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
   const word = randomBytes(16).toString("base64url");
   const actions = values.actions ? (["recall", "break"] as const) : [];
-  // A holder that a viewer ends is told whose page it was.
+  // A holder that a viewer force-releases learns whose page it was.
   const page = createOwnUI({ locks, redis, actions }, { word, label: operator() });
   const server = createServer((request, response) => void page.node(request, response));
   try {
@@ -50,7 +53,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
       );
     return codeOf(await stopping);
   } finally {
-    // Nothing is held that a second Ctrl-C could leave behind, while a Redis that is silent is waited for.
+    // No lock is held that a second Ctrl-C could leave behind while this waits for a silent Redis.
     signals.stop();
     page.close();
     server.close();
@@ -59,7 +62,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   }
 }
 
-/** @throws ExitError where the port is somebody else's, or may not be had. */
+/** @throws ExitError if the port is in use, or not allowed. */
 async function listen(server: Server, port: number, host: string): Promise<void> {
   try {
     server.listen(port, host);

@@ -7,26 +7,26 @@ export interface Address {
   readonly port: number;
 }
 
-/** There is no Redis that lets this program in. */
+/** No Redis accepts this program. */
 export class NotReached extends ExitError {
   constructor(
     message: string,
-    /** May it be otherwise soon, as while Redis restarts? */
+    /** May it work soon, as while Redis restarts? */
     readonly mayPass: boolean,
   ) {
     super(EXIT.unavailable, message);
   }
 }
 
-/** What Node.js has for an answer that is no TLS. */
+/** Node.js's code for an answer that is not TLS. */
 export const NO_TLS = "EPROTO";
 
 export const showAddress = ({ host, port }: Address): string =>
   `${host.includes(":") ? `[${visible(host)}]` : visible(host)}:${port}`;
 
 /**
- * What a connection `where` ended with, for people. `patience`: ms. Null: Redis answers, and the
- * command that needs more says what is missing.
+ * Why a connection to `where` ended, for people. `patience`: ms. Null: Redis answers, and the next
+ * command will report what it lacks.
  */
 export function whyNot(
   error: unknown,
@@ -38,7 +38,7 @@ export function whyNot(
   const [, words, mayPass = false] = REPLIES.find(([pattern]) => pattern.test(message)) ?? [];
   if (name === "ReplyError") {
     if (words !== undefined) return new NotReached(`Redis at ${where} ${words}.`, mayPass);
-    // Whatever the reason is: ioredis says nothing of it, and goes on in database 0.
+    // Whatever the reason: ioredis does not report it, and continues in database 0.
     if (command?.name === "select")
       return new NotReached(`Redis at ${where} refuses database ${db}: ${message}.`, false);
     return null;
@@ -58,10 +58,10 @@ const CLOSED = "the server closed the connection, as it may want TLS (rediss://)
 const REPLIES: readonly (readonly [pattern: RegExp, words: string, mayPass?: true])[] = [
   [/^NOAUTH/, "wants a password, in the address: redis://user:password@host (NOAUTH)"],
   [/^(WRONGPASS|ERR AUTH|ERR invalid password)/, "refuses the user or the password (WRONGPASS)"],
-  [/^DENIED/, "is in protected mode, and lets in programs of its own machine alone (DENIED)"],
+  [/^DENIED/, "is in protected mode, and accepts only programs of its own machine (DENIED)"],
   [/^LOADING/, "loads its data, as after each start (LOADING)", true],
   [/^BUSY /, "is busy with a script (BUSY)", true],
-  [/max number of clients/, "has as many clients as it takes (maxclients)", true],
+  [/max number of clients/, "has reached its limit of clients (maxclients)", true],
   [/cluster support disabled/, "is no Cluster: leave out --cluster"],
   [/unknown command .?sentinel/i, "is no sentinel: leave out --sentinel"],
   [/^Connection is closed|connection close$/, CLOSED, true],
@@ -72,8 +72,8 @@ const WORDS: Readonly<Record<string, string>> = {
   // A container has no name before it runs.
   ENOTFOUND: "there is no such host",
   EAI_AGAIN: "the name of the host cannot be looked up now",
-  EHOSTUNREACH: "there is no way to this host",
-  ENETUNREACH: "there is no way to its network",
+  EHOSTUNREACH: "there is no route to this host",
+  ENETUNREACH: "there is no route to its network",
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
   [NO_TLS]: "the server does not speak TLS there, so give redis://, or another port",

@@ -1,27 +1,34 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { EventKind, GiveUpReason, LockEvent, LockEvents, LossReason } from "../../index.ts";
 import type { CommonClient } from "../../inside.ts";
+import { guard } from "./guard.ts";
 import type { Templates } from "./templates.ts";
 
 /** What exporters need of a client. */
 export type Observed = Pick<CommonClient, "id" | "on" | "off">;
 
-/** Which time series something belongs to. */
+/** The time series of a value. */
 export interface Series {
-  /** What stands for the lock's name. */
+  /** The lock's name, or what replaces it. */
   readonly lock: string;
   readonly kind: EventKind;
 }
 
-/** Where the numbers go. Times are in seconds. */
+/** A hold, or a call that waits. */
+interface Begun {
+  readonly series: Series;
+  readonly since: number;
+}
+
+/** Receives the numbers. Times are in seconds. */
 export interface Instruments {
   waited(series: Series, outcome: "acquired" | GiveUpReason, seconds: number): void;
   heldFor(series: Series, outcome: "released" | "lost", seconds: number): void;
   held(series: Series, by: 1 | -1): void;
   pending(series: Series, by: 1 | -1): void;
   /**
-   * The counters, by 1; by 0 when a series begins: of what begins at 1 a question how much it grew
-   * is answered with 0.
+   * The counters, by 1; by 0 when a series begins: for a series that begins at 1, a query for its
+   * increase returns 0.
    */
   timeouts(series: Series, by: number): void;
   losses(series: Series, reason: LossReason, by: number): void;
@@ -29,7 +36,7 @@ export interface Instruments {
   passes(series: Series, by: number): void;
 }
 
-/** Of `db.client.operation.duration`, and two for locks that are held for long; in seconds. */
+/** The buckets of `db.client.operation.duration`, and two for long holds; in seconds. */
 export const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60];
 
 const REASONS: Readonly<Record<LossReason, true>> = {
@@ -43,17 +50,17 @@ const REASONS: Readonly<Record<LossReason, true>> = {
 };
 
 /**
- * Makes numbers of a client's events. A gauge falls only for what it has risen for, so none is ever
- * negative, also when an exporter comes while locks are held, and whatever is told twice.
+ * Turns a client's events into numbers. A gauge falls only for what it rose for, so none is ever
+ * negative, even if an exporter starts while locks are held, or an event comes twice.
  */
 export class Census {
   readonly #locks: Observed;
   readonly #templates: Templates;
   readonly #to: Instruments;
-  /** Calls that wait. */
-  readonly #pending = new Map<number, Series>();
-  /** By call and name: of a multi-lock each lock counts. */
-  readonly #held = new Map<string, { readonly series: Series; readonly since: number }>();
+  /** Waiting calls. */
+  readonly #pending = new Map<number, Begun>();
+  /** By call and name: each lock of a multi-lock counts. */
+  readonly #held = new Map<string, Begun>();
   readonly #series = new Map<string, Series>();
   readonly #listeners: { readonly [K in keyof LockEvents]?: LockEvents[K] };
 
@@ -76,21 +83,21 @@ export class Census {
     subscribe("holdfast:renew", this.#renewed);
   }
 
-  /** For how many seconds the oldest hold of each series has lasted. */
-  *oldest(): Iterable<readonly [Series, seconds: number]> {
-    const first = new Map<Series, number>();
-    for (const { series, since } of this.#held.values())
-      first.set(series, Math.min(since, first.get(series) ?? since));
+  /** For how many seconds the oldest hold, or pending wait, of each series has lasted; 0 without one. */
+  *oldest(what: "hold" | "wait"): Iterable<readonly [Series, seconds: number]> {
     const now = performance.now();
+    const first = new Map([...this.#series.values()].map((series) => [series, now]));
+    for (const { series, since } of (what === "hold" ? this.#held : this.#pending).values())
+      first.set(series, Math.min(since, first.get(series) ?? now));
     for (const [series, since] of first) yield [series, (now - since) / 1_000];
   }
 
-  /** Nothing is counted any more, and the gauges fall by what is left. */
+  /** Stops counting; the gauges fall by their remaining values. */
   stop(): void {
     for (const [event, listener] of Object.entries(this.#listeners))
       this.#locks.off(event as keyof LockEvents, listener as () => void);
     unsubscribe("holdfast:renew", this.#renewed);
-    for (const series of this.#pending.values()) this.#to.pending(series, -1);
+    for (const { series } of this.#pending.values()) this.#to.pending(series, -1);
     for (const { series } of this.#held.values()) this.#to.held(series, -1);
     this.#pending.clear();
     this.#held.clear();
@@ -99,13 +106,13 @@ export class Census {
   #waits(event: LockEvent): void {
     if (this.#pending.has(event.call)) return;
     const series = this.#seriesOf(event);
-    this.#pending.set(event.call, series);
+    this.#pending.set(event.call, { series, since: performance.now() });
     this.#to.pending(series, 1);
   }
 
   #waitsNoMore({ call }: LockEvent): void {
-    const series = this.#pending.get(call);
-    if (series && this.#pending.delete(call)) this.#to.pending(series, -1);
+    const wait = this.#pending.get(call);
+    if (wait && this.#pending.delete(call)) this.#to.pending(wait.series, -1);
   }
 
   #acquired(event: Parameters<LockEvents["acquire"]>[0]): void {
@@ -128,16 +135,16 @@ export class Census {
   #ended(event: LockEvent & { readonly heldFor: number }, outcome: "released" | "lost"): void {
     const key = keyOf(event);
     const hold = this.#held.get(key);
-    // A loss that its release has found is told twice.
+    // A loss that its release has found is reported twice.
     if (!hold || !this.#held.delete(key)) return;
     this.#to.held(hold.series, -1);
     this.#to.heldFor(hold.series, outcome, event.heldFor / 1_000);
   }
 
-  readonly #renewed = (message: unknown): void => {
-    const { client, error, ...event } = message as LockEvent & { client: string; error?: Error };
+  readonly #renewed = guard()((message: LockEvent & { client: string; error?: Error }) => {
+    const { client, error, ...event } = message;
     if (error && client === this.#locks.id) this.#to.renewFailures(this.#seriesOf(event), 1);
-  };
+  });
 
   #seriesOf({ name, kind }: LockEvent): Series {
     const lock = this.#templates.of(name);

@@ -1,35 +1,35 @@
-import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
+import type { Attributes, Meter, ObservableCallback, Tracer } from "@opentelemetry/api";
 import { BUCKETS, Census, type Instruments, type Observed, type Series } from "./census.ts";
 import { checkHas, checkKnown, checkLocks, Observing } from "./input.ts";
 import { trace } from "./spans.ts";
 import { type NameOf, Templates } from "./templates.ts";
 
-/** Where a client's numbers and spans go, and under which names: for `instrument`. */
+/** The destination and names of a client's numbers and spans: for `instrument`. */
 export interface OtelOptions {
-  /** Gets the metrics. Left out: there are none. */
+  /** Receives the metrics. Left out: there are none. */
   readonly meter?: Meter | undefined;
-  /** Gets the spans. Left out: there are none. */
+  /** Receives the spans. Left out: there are none. */
   readonly tracer?: Tracer | undefined;
   /**
-   * What stands for a lock's name in `lock.name`: it must have few values. Left out: the part
-   * before the first `:`, with `*` for numbers. Behind 200 different ones the rest counts as
+   * Returns what replaces a lock's name in `lock.name`: it must have few values. Left out: the part
+   * before the first `:`, with `*` for numbers. After 200 different ones the rest counts as
    * `other`.
    */
   readonly nameOf?: NameOf | undefined;
 }
 
 /**
- * Has a client's locks measured and traced by OpenTelemetry: the histograms
- * `holdfast.lock.wait_time` and `hold_time` in seconds, `held` and `pending_requests`, counters of
- * time-outs, losses, failed renewals and passes; a span `lock acquire` of each call that waited or
- * failed, and a span `lock hold` of each hold, in which the body of a `withLock` runs.
+ * Measures and traces a client's locks with OpenTelemetry: the histograms `holdfast.lock.wait_time`
+ * and `hold_time` in seconds, `held` and `pending_requests`, counters of time-outs, losses, failed
+ * renewals and local hand-offs; a span `lock acquire` for each call that waited or failed, and a
+ * span `lock hold` for each hold, in which the body of a `withLock` runs.
  *
  * @param locks a client of `createLockClient`.
  * @param options.meter for the metrics; at least this or `tracer` must be given.
  * @param options.tracer for the spans.
- * @param options.nameOf what stands for a lock's name; default: the part before the first `:`, with
+ * @param options.nameOf returns what replaces a lock's name; default: the part before the first `:`, with
  *   `*` for numbers.
- * @returns a function that ends it; spans of holds that last end with it.
+ * @returns a function that ends it; open spans of holds end with it.
  * @throws TypeError without `meter` and `tracer`, for bad arguments, and when this meter or tracer
  *   has these locks already.
  * @example
@@ -67,11 +67,11 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
   const timed = { unit: "s", advice: { explicitBucketBoundaries: BUCKETS } };
   const wait = meter.createHistogram("holdfast.lock.wait_time", {
     ...timed,
-    description: "From the call to the lock, or to what came of it.",
+    description: "Time from a call to its lock, or to its end without one.",
   });
   const hold = meter.createHistogram("holdfast.lock.hold_time", {
     ...timed,
-    description: "From the lock to its end.",
+    description: "Time for which a lock was held.",
   });
   const held = meter.createUpDownCounter("holdfast.lock.held", {
     unit: "{lease}",
@@ -83,7 +83,7 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
   });
   const timeouts = meter.createCounter("holdfast.lock.timeouts", {
     unit: "{timeout}",
-    description: "Calls that waited in vain.",
+    description: "Calls that timed out.",
   });
   const losses = meter.createCounter("holdfast.lock.losses", {
     unit: "{loss}",
@@ -97,9 +97,13 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
     unit: "{pass}",
     description: "Acquisitions that came from another caller of the process, without a command.",
   });
-  const oldest = meter.createObservableGauge("holdfast.lock.oldest_hold", {
+  const oldestHold = meter.createObservableGauge("holdfast.lock.oldest_hold", {
     unit: "s",
     description: "Age of the oldest lease that is held.",
+  });
+  const oldestWait = meter.createObservableGauge("holdfast.lock.oldest_wait", {
+    unit: "s",
+    description: "Age of the oldest call that still waits.",
   });
   const to: Instruments = {
     waited: (series, outcome, s) => wait.record(s, { ...attributesOf(series), "lock.outcome": outcome }),
@@ -112,12 +116,17 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
     passes: (series, by) => passes.add(by, attributesOf(series)),
   };
   const census = new Census(locks, templates, to);
-  const observe = (result: { observe(value: number, attributes: Attributes): void }): void => {
-    for (const [series, seconds] of census.oldest()) result.observe(seconds, attributesOf(series));
+  const oldest = (what: "hold" | "wait"): ObservableCallback => {
+    return (result) => {
+      for (const [series, seconds] of census.oldest(what)) result.observe(seconds, attributesOf(series));
+    };
   };
-  oldest.addCallback(observe);
+  const [observeHolds, observeWaits] = [oldest("hold"), oldest("wait")];
+  oldestHold.addCallback(observeHolds);
+  oldestWait.addCallback(observeWaits);
   return () => {
-    oldest.removeCallback(observe);
+    oldestHold.removeCallback(observeHolds);
+    oldestWait.removeCallback(observeWaits);
     census.stop();
   };
 }

@@ -3,17 +3,17 @@ import { BUCKETS, Census, type Instruments, type Observed, type Series } from ".
 import { checkHas, checkKnown, checkLocks, Observing } from "./input.ts";
 import { type NameOf, Templates } from "./templates.ts";
 
-/** Under which names a client's numbers go to a registry: for `register`. */
+/** The names of a client's numbers in a registry: for `register`. */
 export interface PrometheusOptions {
   /**
-   * What stands for a lock's name in the label `lock`: it must have few values. Left out: the part
-   * before the first `:`, with `*` for numbers. Behind 200 different ones the rest counts as
+   * Returns what replaces a lock's name in the label `lock`: it must have few values. Left out: the
+   * part before the first `:`, with `*` for numbers. After 200 different ones the rest counts as
    * `other`.
    */
   readonly nameOf?: NameOf | undefined;
 }
 
-/** The metrics of one registry, for all clients that are registered there. */
+/** The metrics of one registry, for all clients registered there. */
 class Metrics implements Instruments {
   readonly censuses = new Set<Census>();
   readonly #registry: Registry;
@@ -42,16 +42,19 @@ class Metrics implements Instruments {
     this.#losses = new Counter({ ...LOSSES, labelNames: [...labelNames, "reason"], registers });
     this.#renewFailures = new Counter({ ...RENEW_FAILURES, ...plain });
     this.#passes = new Counter({ ...PASSES, ...plain });
-    const oldest = new Gauge({
-      ...OLDEST,
-      ...plain,
-      collect() {
-        this.reset();
-        for (const [series, seconds] of oldestOf(censuses)) this.set({ ...series }, seconds);
-      },
-    });
-    const { name } = OLDEST;
-    this.#all = [WAIT, HOLD, HELD, PENDING, TIMEOUTS, LOSSES, RENEW_FAILURES, PASSES, { name, oldest }];
+    const oldest = (what: "hold" | "wait") =>
+      new Gauge({
+        ...OLDEST[what],
+        ...plain,
+        collect() {
+          this.reset();
+          for (const [series, seconds] of oldestOf(censuses, what)) this.set({ ...series }, seconds);
+        },
+      });
+    oldest("hold");
+    oldest("wait");
+    const counted = [WAIT, HOLD, HELD, PENDING, TIMEOUTS, LOSSES, RENEW_FAILURES, PASSES];
+    this.#all = [...counted, OLDEST.hold, OLDEST.wait];
   }
 
   waited(series: Series, outcome: string, seconds: number): void {
@@ -93,12 +96,12 @@ class Metrics implements Instruments {
 
 const WAIT = {
   name: "holdfast_lock_wait_seconds",
-  help: "From the call to the lock, or to what came of it.",
+  help: "Time from a call to its lock, or to its end without one.",
 };
-const HOLD = { name: "holdfast_lock_hold_seconds", help: "From the lock to its end." };
+const HOLD = { name: "holdfast_lock_hold_seconds", help: "Time for which a lock was held." };
 const HELD = { name: "holdfast_lock_held", help: "Leases that this process has." };
 const PENDING = { name: "holdfast_lock_pending_requests", help: "Calls that wait." };
-const TIMEOUTS = { name: "holdfast_lock_timeouts_total", help: "Calls that waited in vain." };
+const TIMEOUTS = { name: "holdfast_lock_timeouts_total", help: "Calls that timed out." };
 const LOSSES = { name: "holdfast_lock_losses_total", help: "Leases that were lost." };
 const RENEW_FAILURES = {
   name: "holdfast_lock_renew_failures_total",
@@ -108,15 +111,18 @@ const PASSES = {
   name: "holdfast_lock_passes_total",
   help: "Acquisitions that came from another caller of the process, without a command.",
 };
-const OLDEST = { name: "holdfast_lock_oldest_hold_seconds", help: "Age of the oldest lease that is held." };
+const OLDEST = {
+  hold: { name: "holdfast_lock_oldest_hold_seconds", help: "Age of the oldest lease that is held." },
+  wait: { name: "holdfast_lock_oldest_wait_seconds", help: "Age of the oldest call that still waits." },
+};
 
-/** For how long the oldest holds of these have lasted. */
-function oldestOf(censuses: Iterable<Census>): Iterable<readonly [Series, number]> {
+/** How long the oldest holds, or waits, of all these have lasted. */
+function oldestOf(censuses: Iterable<Census>, what: "hold" | "wait"): Iterable<readonly [Series, number]> {
   const found = new Map<string, readonly [Series, number]>();
   for (const census of censuses) {
-    for (const [series, seconds] of census.oldest()) {
+    for (const [series, seconds] of census.oldest(what)) {
       const key = `${series.kind} ${series.lock}`;
-      if (seconds > (found.get(key)?.[1] ?? 0)) found.set(key, [series, seconds]);
+      if (seconds >= (found.get(key)?.[1] ?? 0)) found.set(key, [series, seconds]);
     }
   }
   return found.values();
@@ -126,13 +132,13 @@ const observing = new Observing();
 const metricsOf = new WeakMap<Registry, Metrics>();
 
 /**
- * Counts what the locks of a client do, in a registry of prom-client: waits and holds as histograms
- * in seconds, gauges of what is held and what waits, counters of time-outs, losses, failed renewals
- * and passes. Several clients may be registered in one registry.
+ * Measures a client's locks in a registry of prom-client: waits and holds as histograms in seconds,
+ * gauges of held locks and waiting calls, counters of time-outs, losses, failed renewals and local
+ * hand-offs. Several clients may be registered in one registry.
  *
  * @param locks a client of `createLockClient`.
  * @param registry of prom-client, 15 or later.
- * @param options.nameOf what stands for a lock's name in the label `lock`; default: the part before
+ * @param options.nameOf returns what replaces a lock's name in the label `lock`; default: the part before
  *   the first `:`, with `*` for numbers.
  * @returns a function that ends it. The metrics leave the registry with the last of its clients.
  * @throws TypeError for bad arguments, and when this registry has these locks already; Error when

@@ -11,9 +11,10 @@ import {
   trace as traces,
 } from "@opentelemetry/api";
 import type { Observed } from "./census.ts";
+import { guard } from "./guard.ts";
 import type { Templates } from "./templates.ts";
 
-/** What a tracing channel of the lock tells: docs/events.md. */
+/** A message of the lock's tracing channels: docs/events.md. */
 interface Message {
   readonly client: string;
   readonly name: string;
@@ -31,30 +32,30 @@ interface Call {
   readonly parent: Context;
   /** ms since 1970 */
   readonly since: number;
-  /** Where it waits; null: it has not waited. */
+  /** The line in which it waits; null: it has not waited. */
   line: Line | null;
 }
 
-/** Calls that wait for one lock, which one has at a time. */
+/** Calls that wait for one lock with one holder at a time. */
 interface Line {
   readonly key: string;
   calls: number;
-  /** The span of the hold that ended last since then. */
+  /** The span of the last hold that has ended since then. */
   before: SpanContext | null;
 }
 
 /**
- * Several callers have these at a time, so the one that has just left need not be the one that made
+ * Several callers have these at a time, so the last one to leave need not be the one that made
  * room; and a multi-lock has several names.
  */
 const NOT_HANDED_OVER: ReadonlySet<string> = new Set(["read", "semaphore", "multi"]);
 
-/** What the caller has brought about itself, or asked for: no error of anything. */
+/** Outcomes that the caller caused or asked for: not errors. */
 const EXPECTED: ReadonlySet<string> = new Set(["acquired", "busy", "aborted", "reentered"]);
 
 const HANDED_OVER: Attributes = { "lock.link": "handed over by" };
 
-/** Makes spans of what a client's calls and holds tell. Returns how to end that. */
+/** Makes spans of a client's calls and holds. Returns a function that ends it. */
 export function trace(locks: Observed, tracer: Tracer, templates: Templates): () => void {
   const calls = new Map<number, Call>();
   const holds = new Map<object, Span>();
@@ -63,11 +64,11 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
     "lock.name": templates.of(name),
     "lock.kind": kind,
   });
-  const ours =
-    (told: (message: Message) => void) =>
-    (message: unknown): void => {
-      if ((message as Message).client === locks.id) told(message as Message);
-    };
+  const guarded = guard();
+  const ours = (told: (message: Message) => void) =>
+    guarded((message: Message) => {
+      if (message.client === locks.id) told(message);
+    });
 
   const waits = (message: Pick<Message, "call" | "name" | "kind">): void => {
     const one = calls.get(message.call);
@@ -84,7 +85,7 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
     start: ours(({ call }) => {
       calls.set(call, { parent: context.active(), since: Date.now(), line: null });
     }),
-    // The promise was settled: `end` is told when the call has returned it.
+    // The promise was settled: `end` is published when the call has returned it.
     asyncEnd: ours((message) => {
       const { call, outcome = "", waitedFor = 0, error, passed } = message;
       const one = calls.get(call);
@@ -94,8 +95,8 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
       else if (outcome === "acquired" || outcome === "busy") return;
       const attributes = { ...attributesOf(message), "lock.outcome": outcome };
       const { since: startTime, parent } = one;
-      // Nobody had the lock in between, and the next hold ends behind this: so it is that one which
-      // has handed it over.
+      // No other process had the lock in between, and the hold of this call ends later: so the last
+      // hold that has ended handed the lock over.
       const from = passed && !NOT_HANDED_OVER.has(message.kind) ? line?.before : null;
       const links = from ? [{ context: from, attributes: HANDED_OVER }] : [];
       const span = tracer.startSpan(

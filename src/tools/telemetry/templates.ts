@@ -1,14 +1,14 @@
 import { visible } from "../../util/visible.ts";
 
 /**
- * What stands for a lock's name in metrics and traces. It must have few values: each is a time
- * series of its own.
+ * Returns what replaces a lock's name in metrics and traces. It must have few values: each is a
+ * separate time series.
  */
 export type NameOf = (name: string) => string;
 
-/** So many templates for each exporter; what comes behind them counts as one. */
+/** How many templates each exporter keeps; all further ones count as one. */
 const MOST = 200;
-/** Of names behind the first {@link MOST}, and of those for which `nameOf` throws. */
+/** For names after the first {@link MOST}, and for those for which `nameOf` throws. */
 const OTHER = "other";
 const NUMBERS = /[0-9a-f]*\d[0-9a-f]*/gi;
 
@@ -18,7 +18,7 @@ const beforeColon: NameOf = (name) => (name.split(":", 1)[0] ?? name).replace(NU
 /** The templates of one exporter. */
 export class Templates {
   readonly #nameOf: NameOf;
-  /** What each is printed as: as everywhere, and no two alike. */
+  /** The printed form of each, as everywhere; no two look alike. */
   readonly #known = new Map<string, string>();
   #hasWarned = false;
 
@@ -28,7 +28,10 @@ export class Templates {
     this.#nameOf = nameOf;
   }
 
-  /** Never throws: it is called while locks are handed over, and by tools whose errors end the process. */
+  /**
+   * Never throws: it is called while locks are handed over, and by tools whose errors end the
+   * process.
+   */
   of(name: string): string {
     let template: string;
     try {

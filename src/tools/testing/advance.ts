@@ -4,7 +4,7 @@ import { clocks } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Memory } from "./memory.ts";
 
-/** How far the clocks were put on in this process, in ms, and whether they can be. */
+/** How far the clocks of this process were advanced, in ms, and whether they can be. */
 let ahead = 0;
 let isOwn = false;
 
@@ -14,7 +14,9 @@ let isOwn = false;
  */
 const { timeOrigin } = performance;
 
-/** From now on the clocks of this process are one that can be put on, and that no fake `Date` bends. */
+/**
+ * Replaces the clocks of this process by one that can be advanced, and that no fake `Date` affects.
+ */
 export function ownClocks(): void {
   if (isOwn) return;
   isOwn = true;
@@ -24,8 +26,8 @@ export function ownClocks(): void {
 }
 
 /**
- * Puts the clocks on by so many ms, from timer to timer: what is due on the way happens at its
- * time, so a lease that is renewed stays renewed. Resolves when all that has led to has happened.
+ * Advances the clocks by `ms`, from timer to timer: what is due on the way happens at its time, so
+ * a renewed lease stays renewed. Resolves when all consequences have happened.
  */
 export async function advance(ms: number, memory: Memory, timersOf: () => readonly Timers[]): Promise<void> {
   await memory.settled();
@@ -40,5 +42,5 @@ export async function advance(ms: number, memory: Memory, timersOf: () => readon
   }
 }
 
-/** In ms: no step is smaller, so that a timer which is set again for now does not stop the clock. */
+/** In ms: the smallest step, so that a timer which is set again for now does not stop the clock. */
 const GRAIN = 0.01;

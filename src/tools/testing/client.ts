@@ -14,27 +14,27 @@ import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
 
 /**
- * How test locks work: as those of a client on Redis, which replicas and a connection have a
- * meaning for besides.
+ * The options of test locks: those of a client on Redis, except those about replicas and
+ * connections.
  */
 export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
 
-/** The locks that somebody else can be made to hold. */
+/** The kinds of locks that `busy` can hold. */
 export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
 
-/** Somebody else holds it, until `undo()`. */
+/** Another holder has it, until `undo()`. */
 export interface Busy extends AsyncDisposable {
-  /** Gives it back: the next waiter gets it. */
+  /** Releases it: the next waiter gets it. */
   undo(): Promise<void>;
 }
 
-/** What a test can make happen to locks. */
+/** Events that a test can cause. */
 export interface LockTests {
   /**
-   * Has somebody else hold a lock until it is undone: callers wait, and `tryLock()` gives null.
+   * Makes another holder take a lock until it is undone: callers wait, and `tryLock()` gives null.
    *
    * @param name of the lock.
-   * @param kind which of the locks of that name; "lock" is that of `fairLock` too. Default: "lock".
+   * @param kind which of the locks of that name; "lock" is `fairLock`'s too. Default: "lock".
    * @throws Error when it is held already.
    * @example
    * await using other = await locks.test.busy("order:42");
@@ -43,12 +43,12 @@ export interface LockTests {
   busy(name: string, kind?: BusyKind): Promise<Busy>;
 
   /**
-   * Has the holders of this name, of whatever kind, lose it, as when Redis has forgotten it: their
-   * signals abort with a LockLostError (reason "gone"), and the next waiter gets it. Happens at
-   * once where it is held, and else as soon as it is.
+   * Makes the holders of this name, of any kind, lose it, as when Redis has lost it: their signals
+   * abort with a LockLostError (reason "gone"), and the next waiter gets it. Happens at once if it
+   * is held, otherwise as soon as it is.
    *
    * @returns how many held it.
-   * @throws Error when nobody has held it for 1 s of real time.
+   * @throws Error when it was not held for 1 s of real time.
    * @example
    * const paying = payments.pay("42");
    * await locks.test.lose("order:42");
@@ -57,7 +57,7 @@ export interface LockTests {
   lose(name: string): Promise<number>;
 
   /**
-   * The same with the reason "expired": as when a process stood still for longer than its lease.
+   * The same with the reason "expired": as when a process was paused for longer than its lease.
    *
    * @example
    * const paying = payments.pay("42");
@@ -67,11 +67,11 @@ export interface LockTests {
   expire(name: string): Promise<number>;
 
   /**
-   * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the
-   * other as in so many ms. The clock is that of all lock clients of this process, and never goes
-   * back. Timers of the application stand still.
+   * Advances the clock: leases run out or are renewed, waits end, intervals pass, in the order in
+   * which they are due. The clock is that of all lock clients of this process, and never goes back.
+   * Timers of the application are not affected.
    *
-   * @param ms from 0; with 0 only what is under way happens.
+   * @param ms from 0; 0 flushes pending work.
    * @returns a promise that resolves when what was due has happened.
    * @throws TypeError or RangeError for anything else.
    * @example
@@ -82,7 +82,7 @@ export interface LockTests {
   advance(ms: number): Promise<void>;
 
   /**
-   * Another client with the same locks, as another process has one. Close it too.
+   * Another client with the same locks, like that of another process. Close it too.
    *
    * @throws TypeError or RangeError for bad options.
    * @example
@@ -97,8 +97,8 @@ export interface TestLocks extends LockClient {
 }
 
 /**
- * What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys,
- * for `list()`.
+ * The commands of a connection besides the scripts: the server's state, for `check()`, and its
+ * keys, for `list()`.
  */
 const placeOf = (memory: Memory): Place =>
   ({
@@ -109,7 +109,7 @@ const placeOf = (memory: Memory): Place =>
         : [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
   }) as Pick<Place, "name" | "command"> as Place;
 
-/** In ms of real time: what a test has begun may do other things before. */
+/** In ms of real time: the code under test may do other things first. */
 const HELD_WITHIN = 1_000;
 
 const KINDS = ["lock", "redissonLock", "redissonFencedLock", "spinLock", "readLock", "writeLock"] as const;
@@ -153,7 +153,7 @@ export class TestClient extends ServerClient implements TestLocks {
       lose: (name) => TestClient.#loseOf(clients, name, "gone"),
       expire: (name) => TestClient.#loseOf(clients, name, "expired"),
       advance: async (ms) => {
-        checkValue("Cannot put the clock on", "ms", ms, TO_ADVANCE);
+        checkValue("Cannot advance the clock", "ms", ms, TO_ADVANCE);
         await advance(ms, memory, () =>
           [...clients].flatMap(({ locks: { timers, watchdog } }) => [timers, watchdog.timers]),
         );
@@ -167,7 +167,7 @@ export class TestClient extends ServerClient implements TestLocks {
     for (const end = performance.now() + HELD_WITHIN; ; ) {
       const held = [...clients].flatMap((client) => [...client.locks.watchdog.leases]);
       const lost = held.filter((lease) => lease.name === name);
-      // What a client has lost it takes back by itself, so that the next waiter gets it.
+      // A client withdraws a lost lock by itself, so that the next waiter gets it.
       for (const lease of lost) lease.lose(reason);
       if (lost.length > 0) return lost.length;
       if (performance.now() > end) {
@@ -184,7 +184,7 @@ export class TestClient extends ServerClient implements TestLocks {
 async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Busy> {
   const lease = await lockOf(locks, name, kind).tryLock();
   const undo = async (): Promise<void> => {
-    // Whatever became of it: a test may have lost it, or had its time run out.
+    // Whatever happened to it: a test may have lost it, or let it expire.
     await lease?.unlock().catch(() => {});
     await locks.close();
   };

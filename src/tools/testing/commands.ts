@@ -14,11 +14,11 @@ import { once } from "./once.ts";
 import { others } from "./others.ts";
 import { waits } from "./waits.ts";
 
-/** What a script does in a memory, by its name: kinds send variants of some. */
+/** Each script in a memory, by its name: kinds send variants of some. */
 function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
   const plain = others(memory);
   const handoff = handOff(memory);
-  // It has no channel and no token before the owner that is meant.
+  // It has no channel and no token before the meant owner.
   const spin = {
     ...plain,
     forceRelease: (keys, [owner = ""]) => plain.forceRelease(keys, ["", "", owner]),
@@ -42,7 +42,7 @@ function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
   return known;
 }
 
-/** Of several locks at a time. */
+/** For several locks at a time. */
 const inspectAll =
   (db: Memory, inspect: Run): Run =>
   (keys, argv) => [
@@ -54,11 +54,14 @@ const inspectAll =
     }),
   ];
 
-/** As ioredis has them: texts are Buffers, because a string would be a number that it has made a text of. */
+/**
+ * In ioredis's form: texts are Buffers, because a string would be a number that ioredis turned into
+ * text.
+ */
 const wired = (reply: Reply): unknown =>
   typeof reply === "string" ? Buffer.from(reply) : typeof reply === "number" ? reply : reply.map(wired);
 
-/** Runs the scripts of a client in memory: no answer is ever lost, and no connection. */
+/** Runs a client's scripts in memory: no answer and no connection is ever lost. */
 export class MemoryCommands implements Commands {
   readonly replyTimeout: number;
   readonly keys = new Keys("", false);

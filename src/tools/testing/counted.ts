@@ -20,13 +20,13 @@ interface Units extends Kept {
   mode: string;
   units: number;
   token: number;
-  /** Behind a space; "": none. */
+  /** After a space; "": none. */
   readonly label: string;
 }
 
 /**
- * Of a read-write lock or a semaphore. `permits`: 0 = nobody has said how many; `phase`: the token
- * of its readers.
+ * For a read-write lock or a semaphore. `permits`: 0 = no number is known; `phase`: the token of
+ * its readers.
  */
 interface Book extends Kept {
   permits: number;
@@ -35,10 +35,7 @@ interface Book extends Kept {
   readonly holds: Map<string, Units>;
 }
 
-/**
- * What is asked for: at least so many units, up to so many, of so many permits (0: of as many as
- * there are).
- */
+/** The request: at least `units`, at most `upTo`, of `of` permits (0: of as many as there are). */
 interface Wanted {
   readonly hold: string;
   readonly label: string;
@@ -65,14 +62,14 @@ function wantedBy(entry: string): Wanted {
 /** A hold, how many of its units stay with it, its token. */
 type Ended = readonly [string, number, number];
 /**
- * A hold, its lease, until when it counts, mode, units, of so many permits; passes, up to so many
- * units, entry, label.
+ * A hold, its lease, until when the command counts, mode, units, the number of permits; passes, the
+ * most units, entry, label.
  */
 type Acquire = readonly [string, number, number, string, string, string, ...string[]];
 
 /** The scripts of read-write locks and semaphores. */
 export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
-  /** The books without what is over. */
+  /** The book without expired holds. */
   function open(key: string): Book {
     const none = { permits: 0, isSet: false, phase: 0, holds: new Map<string, Units>() };
     const book = db.get<Book>(key) ?? db.keep(key, none);
@@ -80,7 +77,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return book;
   }
 
-  /** What nobody holds, waits for or has set is nothing. */
+  /** Drops a book that is neither held, waited for nor set. */
   function close(key: string, queue: string): void {
     const { holds, isSet } = open(key);
     if (holds.size === 0 && !isSet && !db.waits(queue)) db.drop(key);
@@ -89,7 +86,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
   const used = ({ holds }: Book): number => [...holds.values()].reduce((sum, { units }) => sum + units, 0);
   const fits = (book: Book, units: number): boolean =>
     units <= book.permits - used(book) && book.holds.size < MOST_HOLDS;
-  /** Was it asked for under another number of permits, or are there not so many? */
+  /** Was it asked for with another number of permits, or are there not that many? */
   const differs = ({ permits, isSet }: Book, { units, of }: Wanted): boolean =>
     units > permits || (!isSet && of !== 0 && of !== permits);
 
@@ -105,8 +102,8 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
   }
 
   /**
-   * Gives to those that wait, in order, until one does not fit. `me`: the caller's own hold, and
-   * its lease.
+   * Grants to waiters, in order, until one does not fit. `me`: the caller's own hold, and its
+   * lease.
    */
   function advance(key: string, queue: string, me?: string, lease = 0): void {
     const book = open(key);
@@ -143,7 +140,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     0,
   ];
 
-  /** When a unit may come back by itself is when the first place looks at the latest. */
+  /** The first place re-checks at the latest when a unit may come back by itself. */
   function held(key: string, queue: string, entry: string): Reply {
     const ends = [...open(key).holds.values()].map((units) => db.left(units));
     return [HELD, db.now, Math.max(0, Math.min(...ends, 1e9)), db.placeOf(queue, entry), 0];
@@ -153,7 +150,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     const [hold, ttl, , mode, asked, permits, passes = "", upTo = "", entry = "", label = ""] = argv;
     const units = Number(asked);
     const numbers = { units, upTo: Number(upTo) || units, of: Number(permits), passes: Number(passes) };
-    // Nothing is kept here: nobody is told of those that wait.
+    // Locks are never cached here: holders are not notified of waiters.
     const wanted = { hold, label: label.replace(/^\+/, ""), ttl, mode, ...numbers };
     const already = mine(key, queue, hold, wanted.ttl);
     if (already) return already;
@@ -162,7 +159,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     advance(key, queue, isOther ? undefined : hold, wanted.ttl);
     let got = book.holds.get(wanted.hold);
     const isFirst = !db.waits(queue);
-    // A number from code is that of those that hold or wait.
+    // A number from code is that of the present holders or waiters.
     if (isOther && (!isFirst || used(book) > 0 || book.isSet || wanted.units > wanted.of))
       return [DIFFERS, db.now, book.permits, 0];
     if (isOther) book.permits = wanted.of;
@@ -175,7 +172,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return held(key, queue, entry);
   };
 
-  /** It never queues; a join, of readers that share a hold, never makes one. */
+  /** It never queues; a join, of readers that share a hold, never makes a hold. */
   const recheck = (
     [key, queue]: Two,
     [hold, lease, joins, entry]: readonly [string, number, string, string],
@@ -286,7 +283,7 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     };
   return {
     acquire: closing(acquire),
-    // Behind all others it has the channel that it looks at.
+    // After all others it has the channel for the check of rights.
     firstAcquire: closing((keys: Two, argv: Acquire) =>
       acquire(keys, argv.slice(0, -1) as unknown as Acquire),
     ),

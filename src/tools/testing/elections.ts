@@ -1,7 +1,7 @@
 import type { electionLua } from "../../redis/lua.generated.ts";
 import { GONE, type Held, type Kept, type Memory, MINE, OWNER, type Run, TAKEN, type Two } from "./memory.ts";
 
-/** What a leader has said of itself, in which term. */
+/** What a leader has published, and in which term. */
 interface Said extends Kept {
   readonly token: number;
   readonly number: number;
@@ -10,9 +10,9 @@ interface Said extends Kept {
 
 type Proclaim = readonly [string, number, string, string, number, string];
 
-/** The scripts that elections have besides those of a lock. */
+/** The scripts of elections besides those of a lock. */
 export function elections(db: Memory): Record<keyof typeof electionLua, Run> {
-  /** What counts of it: what was said in the present term. */
+  /** Its valid part: the value of the present term. */
   function saidIn(held: Held | undefined, leader: string): Said | undefined {
     const said = db.get<Said>(leader);
     return said && said.token === held?.token ? said : undefined;

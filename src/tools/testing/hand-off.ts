@@ -20,15 +20,15 @@ type Keys = readonly [lock: string, queue: string, clients: string, clock: strin
 /** A hold, its token. */
 type Ended = readonly [string, number];
 /**
- * A hold, its lease, until when it counts; passes, digit, its entry up to the hold; a lock that
- * must be held or the token of the holder that is asked, a nonce.
+ * A hold, its lease, until when the command counts; passes, digit, its entry up to the hold; a lock
+ * that must be held or the token of the holder to ask, a nonce.
  */
 type Acquire = readonly [string, number, number, ...(string | number)[]];
 type Recheck = readonly [string, number, number, string, number, number, number];
 type Yield = readonly [...Ended, string, number, number, string, number];
 
 /**
- * The scripts of locks that are handed on, which elections have too: their leader holds one.
+ * The scripts of locks that are handed on; elections use them too, because their leader holds one.
  */
 export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { readonly inspect: Run } {
   const heldAt = (lock: string): Held | undefined => db.get<Held>(lock);
@@ -40,8 +40,8 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
   }
 
   /**
-   * Gives the lock to the first that waits, and returns it; for the caller's own hold nothing is
-   * done but that.
+   * Grants the lock to the first waiter, and returns it; for the caller's own hold it only returns
+   * it.
    */
   function grantNext(lock: string, queue: string, since?: number, me?: unknown): string | undefined {
     const [entry] = db.waiting(queue)[0] ?? [];
@@ -70,13 +70,13 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
   };
 
   /**
-   * What became of a hold that does not own the lock any more: it ended by its own command, or was
-   * taken away.
+   * What happened to a hold that no longer owns the lock: its own command ended it, or it was taken
+   * away.
    */
   const ended = (held: Held | undefined, token: number): Reply =>
     held ? (held.since <= token && token < held.token ? RELEASED : TAKEN) : [GONE, db.lastToken];
 
-  /** A free lock goes to the first that waits before it goes to the caller. */
+  /** A free lock goes to the first waiter before the caller. */
   function acquire([lock, queue, , , before]: Keys, argv: Acquire, isAgain = false): Reply {
     const [hold, lease, , passes = 0, told = 0, place, after, nonce] = argv;
     const entry = place && place + hold;
@@ -132,7 +132,7 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
 
   return {
     acquire: (keys: Keys, argv: Acquire) => acquire(keys, argv),
-    // Behind all others it has the channel that it looks at.
+    // After all others it has the channel for the check of rights.
     firstAcquire: (keys: Keys, argv: Acquire) => acquire(keys, argv.slice(0, -1) as unknown as Acquire),
     recheck,
     firstRecheck: recheck,

@@ -3,14 +3,14 @@ import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { setImmediate } from "../../util/real-timers.ts";
 
-/** What a key holds, until a time of the server in µs. */
+/** A key's value, until a time of the server in µs. */
 export interface Kept {
   until: number;
 }
 
 /**
- * A lock that is held. `hold`: with its label behind a space, as commands name it. `since`: the
- * token of the first hold of an unbroken chain of hand-overs.
+ * A held lock. `hold`: with its label after a space, as commands name it. `since`: the token of the
+ * first hold of an unbroken chain of hand-offs.
  */
 export interface Held extends Kept {
   readonly hold: string;
@@ -20,8 +20,8 @@ export interface Held extends Kept {
 }
 
 /**
- * Those that wait, in order: what each is granted (lua/handoff/start.lua, lua/counted/start.lua),
- * and since when it waits, in µs.
+ * The waiters, in order: what each is granted (lua/handoff/start.lua, lua/counted/start.lua), and
+ * since when it waits, in µs.
  */
 interface Queue extends Kept {
   readonly entries: Map<string, number>;
@@ -30,12 +30,11 @@ interface Queue extends Kept {
 /** A hold without its label, as messages name it. */
 export const idOf = (hold: string): string => hold.split(" ", 1)[0] ?? "";
 
-/** The words of a script's answer, as they are written in lua/: texts, numbers, and lists of these. */
+/** A script's answer, as written in lua/: texts, numbers, and lists of these. */
 export type Reply = string | number | readonly Reply[];
 
 /**
- * What a script does with its keys and arguments. Each says itself which it has: they stand where
- * lua/ says.
+ * A script's effect, by its keys and arguments. Each script declares its own, in the order of lua/.
  */
 export type Run = { run(keys: readonly string[], argv: readonly (string | number)[]): Reply }["run"];
 
@@ -46,14 +45,14 @@ export const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED, BLOCKED, DIFFE
   codes;
 
 /**
- * What Redis is to the lock clients of a test: keys that end, a clock, tokens and messages. What
- * arrives does so in a later turn of the event loop, in the order in which it was sent, as by a
+ * The Redis of a test's lock clients: keys with an end, a clock, tokens and messages. Messages
+ * arrive in a later turn of the event loop, in the order in which they were sent, as on a
  * connection.
  */
 export class Memory {
   readonly #kept = new Map<string, Kept>();
   readonly #channels = new Map<string, Set<(message: string) => void>>();
-  /** The last fencing token that was given, passes included. */
+  /** The last fencing token given, with its local hand-offs. */
   lastToken = 0;
   /** How much is under way. */
   underWay = 0;
@@ -72,7 +71,7 @@ export class Memory {
     return undefined;
   }
 
-  /** For so many ms. */
+  /** Stores it for `ttl` ms. */
   keep<T extends object>(key: string, value: T, ttl = Number.POSITIVE_INFINITY): T & Kept {
     const kept = { ...value, until: this.after(ttl) };
     this.#kept.set(key, kept);
@@ -91,31 +90,31 @@ export class Memory {
     return this.now + ttl * 1_000;
   }
 
-  /** ms that are left; -1: no end is set; -2: there is nothing. */
+  /** The ms left; -1: no end is set; -2: there is no such key. */
   left(kept: Kept | undefined): number {
     if (!kept) return -2;
     return kept.until === Number.POSITIVE_INFINITY ? -1 : Math.ceil((kept.until - this.now) / 1_000);
   }
 
-  /** Raises an end, and never brings it nearer. Returns the ms that are left. */
+  /** Raises an end, never lowers it. Returns the ms left. */
   raise(kept: Kept, ttl: number): number {
     kept.until = Math.max(kept.until, this.after(ttl));
     return this.left(kept);
   }
 
-  /** Above all before it, and those of so many passes behind it. */
+  /** A token above all earlier ones; reserves `passes` more after it. */
   token(passes: number): number {
     const token = Math.max(this.lastToken + 1, this.now);
     this.lastToken = token + passes;
     return token;
   }
 
-  /** Of a renewal: what became of a hold, and the ms that are left. */
+  /** The answer to a renewal: what happened to a hold, and the ms left. */
   renewal(held: (Kept & { readonly hold: string }) | undefined, hold: unknown, ttl: unknown): Reply[] {
     return held?.hold === hold ? [RENEWED, this.raise(held as Kept, Number(ttl))] : [held ? TAKEN : GONE, 0];
   }
 
-  /** The same of several, of which each has a key and two arguments. */
+  /** The same for several, each with a key and two arguments. */
   readonly renewals: Run = (keys, argv) =>
     keys.flatMap((key, i) => this.renewal(this.get<Held>(key), argv[2 * i], argv[2 * i + 1]));
 
@@ -125,31 +124,31 @@ export class Memory {
     return [...(this.get<Queue>(queue)?.entries ?? [])];
   }
 
-  /** 1: somebody waits. */
+  /** 1: a caller waits. */
   waits(queue: string): number {
     return this.get(queue) ? 1 : 0;
   }
 
-  /** Where an entry stands; -1: it does not. */
+  /** The place of an entry; -1: it is not queued. */
   placeOf(queue: string, entry: string): number {
     return this.waiting(queue).findIndex(([one]) => one === entry);
   }
 
-  /** Its place. An entry that stands there already stays where it is. */
+  /** Returns its place. An entry that is queued already stays where it is. */
   enqueue(queue: string, entry: string): number {
     const { entries } = this.get<Queue>(queue) ?? this.keep(queue, { entries: new Map<string, number>() });
     entries.set(entry, entries.get(entry) ?? this.now);
     return this.placeOf(queue, entry);
   }
 
-  /** Takes an entry out of a queue. */
+  /** Removes an entry from a queue. */
   take(queue: string, entry: string): void {
     const entries = this.get<Queue>(queue)?.entries;
     entries?.delete(entry);
     if (entries?.size === 0) this.drop(queue);
   }
 
-  // ---- what travels
+  // ---- messages
 
   listen(channel: string, listener: (message: string) => void): void {
     const listeners = this.#channels.get(channel) ?? new Set();
@@ -162,7 +161,7 @@ export class Memory {
     if (listeners?.size === 0) this.#channels.delete(channel);
   }
 
-  /** How many hear a channel. */
+  /** How many listeners a channel has. */
   listeners(channel: string): number {
     return this.#channels.get(channel)?.size ?? 0;
   }
@@ -172,24 +171,24 @@ export class Memory {
     this.publish(idOf(hold).slice(0, -22), message);
   }
 
-  /** `label`: of the caller that took the hold away, as one word. */
+  /** `label`: of the caller that force-released it, as one word. */
   tellRevoked(hold: string, key: string, label: string): void {
     this.tell(hold, `revoked ${idOf(hold)} ${key}${label && ` ${label}`}`);
   }
 
-  /** Returns how many hear it. */
+  /** Returns how many listeners receive it. */
   publish(channel: string, message: string): number {
     for (const listener of this.#channels.get(channel) ?? []) this.soon(() => listener(message));
     return this.listeners(channel);
   }
 
-  /** Resolves when all that is under way has arrived, and what it has led to. */
+  /** Resolves when all messages under way have arrived, with their consequences. */
   async settled(): Promise<void> {
     do await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.underWay > 0);
   }
 
-  /** In no caller's context, as what a connection reads. */
+  /** Outside of any caller's context, like what a connection reads. */
   soon(work: () => void): void {
     this.underWay++;
     detached(() =>

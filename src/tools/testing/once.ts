@@ -12,19 +12,22 @@ import {
   TAKEN,
 } from "./memory.ts";
 
-/** The turn of what runs once per interval. It runs for a hold, or is done: "". */
+/**
+ * The turn of a function that runs once per interval. `hold`: the hold that runs it; "": it is
+ * done.
+ */
 interface Turn extends Kept {
   readonly hold: string;
   readonly begin: number;
 }
 
-/** ms until the end of the turn that began then, and never longer than a turn. */
+/** ms until the end of the turn that began at `begin`, at most a whole turn. */
 function untilEnd(begin: number, now: number, every: number, isAligned: boolean): number {
   const passed = now - (isAligned ? begin - (begin % (every * 1_000)) : begin);
   return Math.min(Math.ceil(every - passed / 1_000), every);
 }
 
-/** The scripts of what runs once per interval. */
+/** The scripts of functions that run once per interval. */
 export function once(db: Memory): Record<keyof typeof onceLua, Run> {
   return {
     begin(

@@ -17,13 +17,13 @@ import {
 
 type Acquire = readonly [string, number, number, string, ...string[]];
 
-/** The scripts of the locks that other libraries have: they keep no queue. */
+/** The scripts of other libraries' locks, which have no queue. */
 export function others(db: Memory): Record<Exclude<keyof typeof redissonLua, "confirm">, Run> {
   const acquire = ([lock, counter]: Two, [hold, lease, , , fenced]: Acquire): Reply => {
     const held = db.get<Held>(lock);
     const { now } = db;
     if (held?.hold === hold && held) return [MINE, now, held.token, db.raise(held, lease)];
-    // With the holder, where the messages of a lock are public.
+    // With the holder, if the lock's messages are public.
     if (held) return [HELD, now, db.left(held), -1, ...(fenced === undefined ? [] : [held.hold])];
     let token = 0;
     if (fenced === "fenced") {

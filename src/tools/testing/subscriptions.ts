@@ -3,12 +3,12 @@ import type { Memory } from "./memory.ts";
 
 type Listener = (message: string) => void;
 
-/** What a client hears of a memory: no message is ever missed. */
+/** A client's subscriptions in a memory: no message is ever missed. */
 export class MemorySubscriptions implements Subscriptions {
   readonly #memory: Memory;
   /**
-   * By channel, those of this client, and what the memory knows of them: nothing before the channel
-   * is heard.
+   * By channel: this client's listeners, and the one registered at the memory; null before the
+   * channel is subscribed to.
    */
   readonly #channels = new Map<string, { readonly listeners: Set<Listener>; heard: Listener | null }>();
   onGap = (): void => {};

@@ -2,7 +2,7 @@ import type { deadlocksLua } from "../../redis/lua.generated.ts";
 import type { Kept, Memory, One, Reply, Run } from "./memory.ts";
 
 /**
- * What a wait has left: its line, whose first word are the locks that it wants, and those that its
+ * The note of a wait: its line, which begins with the locks that it wants; and the locks that its
  * scope holds.
  */
 interface Note extends Kept {
@@ -16,8 +16,8 @@ interface Notes extends Kept {
 }
 
 /**
- * A wait, for how many ms its note counts (0: it is taken away), the note, how many of the locks
- * behind it its scope holds.
+ * A wait, for how many ms its note counts (0: it is removed), the note, and how many of the
+ * following locks its scope holds.
  */
 type Left = readonly [string, number, string, number, ...string[]];
 
@@ -32,7 +32,7 @@ export function waits(db: Memory): Record<keyof typeof deadlocksLua, Run> {
     if (life > 0) notes.set(id, { text, held: refs.slice(0, many), until: db.after(life) });
     if (notes.size === 0) db.drop(key);
     const found = new Map<string, string>();
-    // It grows while it is gone through: from note to note.
+    // The set grows while it is read: from note to note.
     const wanted = new Set(life > 0 ? wantedBy(text) : []);
     for (const ref of wanted)
       for (const [other, { text, held }] of notes)

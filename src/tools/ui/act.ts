@@ -3,17 +3,17 @@ import { json, plainly, type Viewer } from "./guard.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Action, Done, ShownHolder } from "./shown.ts";
 
-/** What a viewer wants to be done, of a lock as it was shown. */
+/** An action that a viewer wants, on a lock as it was shown. */
 interface Wanted {
   readonly action: Action;
   readonly kind: string;
   readonly name: string;
-  /** The `id` of the holder that was seen: no later one is meant. */
+  /** The `id` of the holder that was shown: a later holder is not meant. */
   readonly holder: string;
   readonly mode: ShownHolder["mode"];
 }
 
-/** Does what the page was asked for, if its viewers may do that. */
+/** Executes an action, if viewers may do that. */
 export async function act(
   { locks, actions = [] }: LockUIOptions,
   viewer: Viewer,
@@ -34,7 +34,7 @@ async function recall(locks: LockUIOptions["locks"], { kind, name, mode }: Wante
   const isRead = kind === "readWrite" && mode === "read";
   if (kind !== "lock" && !isRead) return { done: false, said: NEVER_UNUSED };
   const answer = await (isRead ? locks.readWriteLock(name).read : locks.lock(name)).recall();
-  // A writer may have it by now.
+  // A writer may hold it by now.
   const said = isRead && answer === "free" ? "No reader holds it." : ANSWERS[answer];
   return { done: answer === "free" || answer === "released", said };
 }
@@ -51,7 +51,8 @@ const NEVER_UNUSED =
 
 async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {
   const ended = await breakHold(locks, wanted, label === null ? {} : { label: cut(label) });
-  if (ended === true || Number(ended) > 0) return { done: true, said: "The hold that you saw is ended." };
+  if (ended === true || Number(ended) > 0)
+    return { done: true, said: "The hold you saw was force-released." };
   return { done: false, said: "The holder that you saw has gone: nothing was done." };
 }
 
@@ -69,7 +70,7 @@ async function breakHold(
   return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
 }
 
-/** Labels have 64 bytes at the most. */
+/** A label has at most 64 bytes. */
 function cut(label: string): string {
   let text = label.replace(/\p{Surrogate}/gu, "?");
   while (Buffer.byteLength(text) > 64) text = [...text].slice(0, -1).join("");

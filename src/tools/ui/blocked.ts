@@ -3,22 +3,22 @@ import { clientOf } from "../../inside.ts";
 import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
 import { partyOf, shownWaiter } from "./views.ts";
 
-/** Clients that are shown at the most. */
+/** The limit for clients that are shown. */
 const MOST = 500;
 
-/** What one client holds that others wait for. */
+/** The locks of one client that others wait for. */
 interface Holdings {
   readonly party: ShownWaiter;
   readonly blocks: { readonly lock: Listed; readonly heldFor: number | null }[];
-  /** Of what it waits for itself: by other clients. */
+  /** How many locks of other clients it waits for. */
   waits: number;
 }
 
 /**
- * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and
- * those that wait for that. Redis knows the clients and not their callers, so a circle of clients
- * is a sign and no proof of a deadlock: each of them may serve many callers.
- * Of those in `circles` the callers have said it.
+ * Which clients wait for which others, as trees: clients that wait for no other client, their locks,
+ * and the clients that wait for these. Redis knows the clients and not their callers, and a client
+ * may have many callers. So clients that wait for each other are a sign of a deadlock and no proof.
+ * `circles`: the proven deadlocks.
  */
 export function blocked(
   locks: readonly Listed[],
@@ -59,7 +59,7 @@ export function blocked(
     const waiters: ShownClient[] = [];
     for (const [id, { party, calls }] of callers) {
       if (shown >= MOST) break;
-      // A client that waits for a lock of its own waits for a caller of its process.
+      // A client that waits for its own lock waits for another caller of its process.
       if (id === path.at(-1)?.id)
         waiters.push({ ...party, calls, circle: null, isElsewhere: true, blocks: [] });
       else waiters.push(branch(id, party, calls, path));
@@ -68,7 +68,7 @@ export function blocked(
   };
 
   const clients: ShownClient[] = [];
-  // First those that wait for nobody; what is left then waits for each other.
+  // First the clients that wait for no other client. The remaining ones wait for each other.
   for (const isFirst of [true, false])
     for (const [id, { party, waits }] of all)
       if (!told.has(id) && (waits === 0) === isFirst && shown < MOST) clients.push(branch(id, party, 0, []));
@@ -76,14 +76,14 @@ export function blocked(
   return { clients, isCut: shown >= MOST };
 }
 
-/** A client, and the lock of its by which it keeps the next one waiting. */
+/** A client, and its lock that the next client waits for. */
 interface Step {
   readonly id: string;
   readonly kind: string;
   readonly name: string;
 }
 
-/** The same text for the same circle, wherever one begins. */
+/** The same text for the same circle, whichever client comes first. */
 const roundOf = (steps: readonly Step[]): string =>
   JSON.stringify(steps.map(({ id, kind, name }) => `${id} ${kind} ${name}`).sort());
 

@@ -6,29 +6,29 @@ import {
   clientOf,
   decodeNote,
   holdersOf,
+  type Link,
   listOf,
   lockOfNote,
   NOTED_KINDS,
   type Note,
 } from "../../inside.ts";
 import { uiLua as lua } from "./lua.generated.ts";
-import type { LockUIOptions } from "./options.ts";
 import type { ShownCircle } from "./shown.ts";
 import { shownHolder } from "./views.ts";
 
 const KEY = "holdfast:waits";
 /** Members that are read: a caller has one for each lock that its scope holds. */
 const MEMBERS = 1_000;
-/** So many are looked for, and shown. */
+/** The limit for the deadlocks that are found and shown. */
 const CIRCLES = 50;
-/** ms. Of a note whose end is further away no client is the author. */
+/** ms. No client writes a note that ends later than this. */
 const LONGEST = 60_000;
 /** ms that a look at the locks waits for the notes. */
 const PATIENCE = 1_000;
-const LATE = "What callers say that wait has not been read: Redis did not answer in time.";
-const CUT = `More callers wait than can be read: there may be circles beside those of the first ${MEMBERS} notes.`;
+const LATE = "The notes of waiting callers were not read: Redis did not answer in time.";
+const CUT = `There are more notes of waiting callers than can be read: deadlocks beyond the first ${MEMBERS} notes are not shown.`;
 
-/** A circle, as it was found first. */
+/** A deadlock, as it was first found. */
 interface Found {
   readonly circle: Circle;
   /** The server's time then, in µs. */
@@ -37,39 +37,55 @@ interface Found {
 }
 
 /**
- * Circles of callers that wait for each other, by the notes that such callers leave in Redis. It only reads.
+ * Finds deadlocks by the notes that waiting callers leave in Redis. It only reads.
  *
- * RACE: a note may be old: its scope may have let go of a lock that another caller of its process
- * has since then. So a circle counts when it is found again, with the same waits and turns, by
- * notes of which each says that it was true behind the first time: at that moment all of it was
- * true at once. Then the locks must show each of its holds, and its waiters: notes alone prove
- * nothing.
+ * RACE: a note may be old: its scope may have released a lock that another caller of its process
+ * has taken since then. So a deadlock counts when it is found again, with the same waits and turns,
+ * and every note says that it was true after the first time: at that moment all of it was true at
+ * once. Then the locks must show each of its holds, and its waiters: notes alone prove nothing.
  */
 export class Deadlocks {
-  readonly #redis: NonNullable<LockUIOptions["redis"]>;
+  readonly #link: Link;
   #found = new Map<string, Found>();
-  /** What was asked for and has not been answered: no second one would be sooner. */
+  /** The unanswered command: a second one would not be answered sooner. */
   #asked: Promise<unknown> | null = null;
   #now = 0;
-  /** Why it may not know of all circles. Null: it does. */
+  /** Why some deadlocks may be missing, in a sentence. Null: none are. */
   trouble: string | null = null;
 
-  constructor(redis: NonNullable<LockUIOptions["redis"]>) {
-    this.#redis = redis;
+  constructor(link: Link) {
+    this.#link = link;
+  }
+
+  /** Is one found that is not proven yet? Its callers renew their notes every second. */
+  get isUnsure(): boolean {
+    return [...this.#found.values()].some(({ isProven }) => !isProven);
+  }
+
+  /** The locks of those that are proven, by kind and name: `among` needs them. */
+  get locks(): Pick<Listed, "kind" | "name">[] {
+    const refs = this.#proven.flatMap(({ circle }) => circle.callers.map(({ waitsFor }) => waitsFor));
+    return [...new Set(refs)].flatMap((ref) => {
+      const lock = lockOfNote(ref);
+      return lock ? { kind: NOTED_KINDS[lock.protocol], name: lock.name } : [];
+    });
+  }
+
+  get #proven(): Found[] {
+    return [...this.#found.values()].filter(({ isProven }) => isProven);
   }
 
   /**
-   * Reads the notes as they are now. Never rejects, nor waits for long: the locks can be shown
-   * without them.
+   * Reads the notes as they are now. Never rejects, and does not wait for long: the locks can be
+   * shown without them.
    */
   async refresh(): Promise<void> {
     try {
-      const redis = this.#redis;
-      this.#asked ??= redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS).finally(() => {
+      this.#asked ??= this.#link.commandOn(KEY, ["EVAL", lua.notes.lua, 1], [MEMBERS]).finally(() => {
         this.#asked = null;
       });
-      // RACE: notes that come while the locks are listed are newer than some of these, and would be
-      // held against what is over. So what is late counts for no look but the next.
+      // RACE: notes that arrive while the locks are listed are newer than some of these locks, and
+      // would be compared with an older state. So a late answer counts only for the next look.
       const reply = await pTimeout(this.#asked, { milliseconds: PATIENCE, fallback: () => null });
       if (reply === null) {
         this.#found.clear();
@@ -80,7 +96,7 @@ export class Deadlocks {
       this.#read(Number(now), listOf(members).map(String));
     } catch (error) {
       this.#found.clear();
-      this.trouble = `What callers say that wait could not be read: ${error instanceof Error ? error.message : String(error)}`;
+      this.trouble = `The notes of waiting callers could not be read: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
 
@@ -98,7 +114,7 @@ export class Deadlocks {
 
   /** Those that are proven, and that these locks show. */
   among(locks: readonly Listed[]): ShownCircle[] {
-    const proven = [...this.#found.values()].filter(({ isProven }) => isProven);
+    const proven = this.#proven;
     if (proven.length === 0) return [];
     const byName = new Map(locks.map((lock) => [`${lock.kind} ${lock.name}`, lock]));
     return proven.flatMap(({ circle }) => this.#shown(circle, byName) ?? []);
@@ -110,7 +126,7 @@ export class Deadlocks {
       const [held, wanted] = [listed(hold.ref, locks), listed(waitsFor, locks)];
       const holder = held?.holders.find(({ id }) => id === hold.id);
       const client = note.id.slice(0, note.id.lastIndexOf("/"));
-      // Behind its own process a caller waits there, and not in Redis.
+      // A caller that waits for another caller of its process waits in that process, not in Redis.
       if (!held || !holder || !wanted || !isAt(client, wanted)) return null;
       cycle.push({
         kind: held.kind,
@@ -133,8 +149,8 @@ function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undef
 }
 
 /**
- * What can be read and has not ended, now in µs, each once, in one order: a circle is found from
- * the same caller each time.
+ * The notes that can be read and have not ended, each once. `now`: in µs. In one order, so that a
+ * deadlock is found from the same caller each time.
  */
 function notesOf(members: readonly string[], now: number): Note[] {
   const notes = new Map<string, Note>();
@@ -142,7 +158,7 @@ function notesOf(members: readonly string[], now: number): Note[] {
     const [, end, text = ""] = /^\S+ (\d+) (\S+ .+)$/.exec(member) ?? [];
     const left = Number(end) - now / 1_000;
     const read = left > 0 && left <= LONGEST ? decodeNote(text) : null;
-    // No client knows what will be true. Such a note would prove a circle at the first sight.
+    // A note from the future cannot be genuine. It would prove a deadlock at the first look.
     const note = read && read.after <= now ? read : null;
     const known = note && notes.get(note.id);
     if (note && (!known || known.after < note.after)) notes.set(note.id, note);
@@ -150,7 +166,7 @@ function notesOf(members: readonly string[], now: number): Note[] {
   return [...notes.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
-/** At most one through each caller. */
+/** At most one deadlock through each caller. */
 export function circlesOf(notes: readonly Note[]): Circle[] {
   const left = entangled(notes);
   const holders = holdersOf(left);
@@ -167,16 +183,17 @@ export function circlesOf(notes: readonly Note[]): Circle[] {
 }
 
 /**
- * Those that are in some circle, in their order: a crowd behind a circle, and a chain from one to
- * another, are in none. By Tarjan's search, in which each caller and each lock is visited once: two
- * callers are in one part when each waits, over others, for the other.
+ * The notes that are part of a deadlock, in their order. Callers that wait for a deadlocked caller,
+ * or between two deadlocks, are not part of one. By Tarjan's search, which visits each caller and
+ * each lock once: two callers are in one component if each waits, directly or through others, for
+ * the other.
  */
 function entangled(notes: readonly Note[]): Note[] {
   const holders = holdersOf(notes);
   const numbers = new Map<Note | string, number>();
   const path: (Note | string)[] = [];
   const found = new Set<Note>();
-  /** Returns the lowest number on the path to which a way leads from here. */
+  /** Returns the lowest number on the path that can be reached from here. */
   const visit = (at: Note | string): number => {
     const own = numbers.size;
     numbers.set(at, own);
@@ -191,7 +208,7 @@ function entangled(notes: readonly Note[]): Note[] {
       const part = path.splice(depth);
       for (const one of part) numbers.set(one, Number.POSITIVE_INFINITY);
       const callers = part.filter((one) => typeof one !== "string");
-      // One alone waits for what it holds itself.
+      // A single caller waits for a lock that it holds itself.
       if (callers.length > 1) for (const one of callers) found.add(one);
     }
     return lowest;

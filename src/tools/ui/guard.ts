@@ -1,24 +1,25 @@
 import type { Authorize } from "./options.ts";
 
 /**
- * The one that looks: what is told to a holder whose lock this viewer breaks; null: the application
- * has not said.
+ * The person at the browser. `label`: shown to a holder whose lock this viewer force-releases; null:
+ * the application has given none.
  */
 export interface Viewer {
   readonly label: string | null;
 }
 
 /**
- * Where a request comes from, as the server's socket and its first line say; what serves only
+ * Where a request comes from, by the server's socket and what its connection shows. A server of
  * `Request`s does not see it.
  */
 export interface Sender {
   /** Null: a Unix socket. */
   readonly address: string | null;
-  readonly isHttp10: boolean;
+  /** Does its connection say that no browser has made it? */
+  readonly isRelayed: boolean;
 }
 
-/** Decides about a request: who is it, or what is it answered instead of the page? */
+/** Admits the viewer of a request, or answers the request instead of the page. */
 export type Admit = (
   request: Request,
   sender: Sender | null,
@@ -27,27 +28,41 @@ export type Admit = (
 const UNPROTECTED =
   "This page shows which process uses which lock, so it is open to browsers of its own machine alone: give createLockUI() an `authorize` function to let in others, or what comes through a proxy.";
 
-/** Lets in what `authorize` lets in; without that function, browsers of this machine. */
+/** Admits what `authorize` admits; without that function, browsers of this machine. */
 export const admission =
   (authorize: Authorize | undefined): Admit =>
   async (request, sender) => {
     if (!authorize) return isLocal(request, sender) ? { label: null } : plainly(403, UNPROTECTED);
     const answer = await authorize(request);
-    if (answer instanceof Response) return answer;
+    if (answer instanceof Response) return sendable(answer);
     if (answer === true) return { label: null };
     if (typeof answer === "string" && answer !== "") return { label: answer };
     return plainly(403, "You may not see the locks of this application.");
   };
 
 /**
- * Does a browser of this machine ask for this machine? A name that somebody else's DNS leads here
- * is not this machine's. Nor is what a proxy of this machine hands on, where it says so: by a
- * header, or by HTTP/1.0, which no browser speaks. One that says nothing cannot be told from a
- * browser.
+ * @throws TypeError for a Response that no server can send. `node:http` would throw where no
+ *   handler catches it, and end the process.
+ */
+function sendable(answer: Response): Response {
+  if (answer.bodyUsed || answer.body?.locked)
+    throw new TypeError("authorize() returned a Response that was sent before: make one for each request");
+  if (answer.status < 200)
+    throw new TypeError(
+      `authorize() returned a Response that cannot be sent: its status is ${answer.status}`,
+    );
+  return answer;
+}
+
+/**
+ * Does the request come from a browser of this machine, for a name of this machine? A name that
+ * another DNS server points here is not one. A request that a local proxy forwards does not count,
+ * if the proxy shows that by a header, or by its own connection. A proxy that sends exactly what
+ * browsers send looks like a browser.
  */
 export function isLocal({ url, headers }: Request, sender: Sender | null): boolean {
-  const { address = null, isHttp10 = true } = sender ?? {};
-  if (address === null || isHttp10 || [...headers.keys()].some(isOfProxy)) return false;
+  const { address = null, isRelayed = true } = sender ?? {};
+  if (address === null || isRelayed || [...headers.keys()].some(isOfProxy)) return false;
   return isLoopback(address) && isLoopback(new URL(url).hostname);
 }
 
@@ -60,9 +75,8 @@ const isLoopback = (address: string): boolean =>
   /^(localhost|.*\.localhost|\[?::1\]?|(::ffff:)?127(\.\d{1,3}){3})$/i.test(address);
 
 /**
- * Did a page of another origin have the browser send this? It could not read the answer, and none
- * of its requests may do anything. A link of another site may lead to the page, in a window of its
- * own.
+ * Does the request come from a page of another origin? That page could not read the answer, and
+ * none of its requests may have an effect. A link of another site may open the page in a window.
  */
 export function isForeign(request: Request): boolean {
   const { headers } = request;
@@ -74,8 +88,8 @@ export function isForeign(request: Request): boolean {
 }
 
 /**
- * Comes an action from the page itself? A form of another site can send neither the header nor this
- * type, and a script of another site must ask for the header first, which is granted to none.
+ * Does an action come from the page itself? A form of another site can send neither the header nor
+ * this type, and a script of another site must first ask for the header, which is granted to none.
  * Browsers name the origin of each POST.
  */
 export function isFromPage(request: Request): boolean {
@@ -86,8 +100,8 @@ export function isFromPage(request: Request): boolean {
 }
 
 /**
- * Is it an origin of the address that was asked for? Not the scheme: what ends TLS may stand before
- * this server.
+ * Is it an origin of the requested address? Not the scheme: TLS may end at a proxy before this
+ * server.
  */
 function isOwn(origin: string, { headers, url }: Request): boolean {
   if (!URL.canParse(origin)) return false;
@@ -97,7 +111,8 @@ function isOwn(origin: string, { headers, url }: Request): boolean {
 }
 
 const HEADERS = {
-  // The page builds all that it shows as text. It asks no other host, and stands in no frame.
+  // The page builds everything that it shows as text. It contacts no other host, and may not be
+  // framed.
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
   "x-content-type-options": "nosniff",

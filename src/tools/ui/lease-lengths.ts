@@ -2,25 +2,29 @@ import type { HoldingParty } from "../../index.ts";
 
 /** What is known of the lease of a hold, in ms. */
 interface Bounds {
-  /** What was left of it, by the last look. */
+  /** The time left of it at the last look. */
   readonly left: number;
-  /** It is at least so long, and at most. */
+  /** Its length is between these. */
   readonly least: number;
   readonly most: number;
-  /** When it was seen first, or was last seen to be renewed. */
+  /** When it was first seen, or last seen to be renewed. */
   readonly since: number;
+  /** How many renewals to this length were seen. */
+  readonly renewals: number;
 }
 
-/** Of its length: as much may be unknown for a bar to be shown. */
+/** The part of a length that may be unknown while its bar is shown. */
 const VAGUE = 0.15;
+/** After this many renewals to the same length a watchdog renews the lease, and will again. */
+const RENEWALS = 2;
 /** ms by which clocks and their rounding may differ between two looks. */
 const ROUNDING = 50;
 
 /**
- * How long the leases of holds are. Redis has only what is left of each, so it is learned look by
- * look. No lease is longer than the time that its hold has stood and what is left, and after a
- * renewal none is longer than what is left and the time between the looks. What is left is the
- * least. Where these are close to each other, the length is known.
+ * How long the leases of holds are. Redis only has the time left of each, so the lengths are
+ * learned from look to look. A lease is at least as long as its time left. It is at most as long as
+ * the age of its hold plus the time left, and after a renewal at most as long as the time between
+ * the looks plus the time left. If these limits are close to each other, the length is known.
  */
 export class LeaseLengths {
   #known = new Map<string, Bounds>();
@@ -45,7 +49,7 @@ export class LeaseLengths {
     this.#ended = ended;
   }
 
-  /** Null: it is not known. */
+  /** In ms; null: it is not known. */
   of(id: string): number | null {
     const { least, most, since } = this.#known.get(id) ?? {
       least: 0,
@@ -53,9 +57,21 @@ export class LeaseLengths {
       since: 0,
     };
     if (most === Number.POSITIVE_INFINITY) return null;
-    // The watchdog renews when a third of the lease has passed. So what was not renewed for as long never is.
+    // The watchdog renews a lease when a third of it has passed. A lease that was not renewed in
+    // that time is not renewed at all.
     const isStill = this.#ended - since > most / 3;
     return isStill || most - least <= VAGUE * most ? most : null;
+  }
+
+  /**
+   * ms since the last renewal of a lease whose watchdog is late: less than half of the lease is
+   * left, and it was renewed to this length again and again before. Null: it is not late, or that
+   * is not certain.
+   */
+  unrenewed(id: string): number | null {
+    const known = this.#known.get(id);
+    if (!known || known.renewals < RENEWALS || known.left >= known.least / 2) return null;
+    return Math.round(known.least - known.left);
   }
 
   #next(former: Bounds, left: number, age: number, began: number, ended: number): Bounds {
@@ -63,9 +79,10 @@ export class LeaseLengths {
     const least = Math.max(former.least, left);
     const most = Math.min(former.most, isRenewed ? left + ended - this.#began : age);
     const since = isRenewed ? ended : former.since;
-    if (least <= most) return { left, least, most, since };
+    const renewals = former.renewals + Number(isRenewed);
+    if (least <= most) return { left, least, most, since, renewals };
     // It was extended to another length.
-    return { left, least: left, most: Math.min(age, left + ended - this.#began), since: ended };
+    return { left, least: left, most: Math.min(age, left + ended - this.#began), since: ended, renewals: 0 };
   }
 }
 
@@ -74,4 +91,5 @@ const first = (left: number, age: number, at: number): Bounds => ({
   least: left,
   most: age,
   since: at,
+  renewals: 0,
 });

@@ -1,4 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import pTimeout from "p-timeout";
+import type { Listed, ListOptions } from "../../index.ts";
+import { linkTo } from "../../inside.ts";
 import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
@@ -14,21 +17,28 @@ import {
   type Sender,
   type Viewer,
 } from "./guard.ts";
-import { Heat } from "./heat.ts";
+import { headline } from "./headline.ts";
+import { LeaderValues } from "./leader-values.ts";
 import { serve } from "./node.ts";
 import { checkUIOptions, type LockUIOptions } from "./options.ts";
-import type { Shown } from "./shown.ts";
+import { inOrder } from "./order.ts";
+import { ServerState } from "./server-state.ts";
+import type { Shown, ShownCircle } from "./shown.ts";
 import { stream } from "./stream.ts";
-import { fits, narrowOf, shownHolder, shownLock, shownWaiter } from "./views.ts";
+import { isWaited, type Survey } from "./survey.ts";
+import { fits, isPattern, narrowOf, shownHolder, shownLock, shownWaiter } from "./views.ts";
+import { WaitTimes } from "./wait-times.ts";
 import type { Sight } from "./watch.ts";
 import { Watches } from "./watches.ts";
 
-/** More viewers than this are told to come again. */
+/** Viewers beyond this are refused with 503. */
 const VIEWERS = 100;
-const UNREAD = "The page was made without a connection by which it could read what callers say that wait.";
+/** ms that a viewer waits for the value of an election's leader. */
+const PATIENCE = 1_000;
+const UNREAD = "The page was created without a connection to read the notes of waiting callers from.";
 const FOREIGN =
-  "Only the page itself is answered: the Origin of this request is not its Host. A proxy before the page must hand on the Host that it was asked for.";
-/** Rows that a browser still shows at once. */
+  "Only the page itself is answered: the Origin of this request is not its Host. A proxy before the page must forward the Host of the request.";
+/** The most rows that a browser gets. */
 const ROWS = 500;
 
 /** The page, as `createLockUI` makes it. Its handlers need no `this`. */
@@ -37,8 +47,8 @@ export interface LockUI {
   readonly fetch: (request: Request) => Promise<Response>;
   /**
    * Answers a request of `node:http`, Express, Koa, Fastify, Nest and others, whatever its path. A
-   * body that was read before must be its `body`, as Express and Nest do it; how Koa and Fastify do
-   * stands in docs/page.md.
+   * body that was read before must be its `body`, as in Express and Nest; docs/page.md has the lines
+   * for Koa and Fastify.
    */
   readonly node: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Ends all streams of viewers. Requests that come later are answered with 503. */
@@ -47,15 +57,15 @@ export interface LockUI {
 
 /**
  * Creates the page that shows the locks of all processes: their holders and since when, their
- * waiters, and which client blocks which. It asks Redis every 2 s while anybody looks, once for all
- * viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
+ * waiters, and which client blocks which. It asks Redis every 2 s, once for all viewers, and not at
+ * all without a viewer. It changes nothing unless `actions` allow it.
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides which requests may see it. Left out: only browsers of this
  *   machine, and only by `node`.
  * @param options.actions what viewers may do: "recall", "break". They need `authorize`. Default: nothing.
- * @param options.redis a connection to the same Redis, for what `observe()` has written and for
- *   deadlocks. Left out: neither is shown.
+ * @param options.redis a connection to the same Redis, for the reports of `observe()`, for deadlocks,
+ *   and for the server's restarts and memory. Left out: none of these is shown.
  * @throws TypeError for bad options.
  * @example
  * const ui = createLockUI({ locks, authorize: (request) => isAdmin(request) });
@@ -66,7 +76,7 @@ export function createLockUI(options: LockUIOptions): LockUI {
   return lockUI(checked, admission(checked.authorize));
 }
 
-/** As `createLockUI`, where something else than `authorize` decides who is let in. */
+/** The same as `createLockUI`, but `admit` decides which requests are admitted. */
 export function lockUI(options: LockUIOptions, admit: Admit): LockUI {
   const page = new Page(options, admit);
   return {
@@ -80,24 +90,39 @@ class Page {
   readonly #options: LockUIOptions;
   readonly #admit: Admit;
   readonly #watches: Watches;
-  readonly #heat: Heat | null;
+  readonly #waitTimes: WaitTimes | null;
   readonly #deadlocks: Deadlocks | null;
+  readonly #server: ServerState | null;
+  readonly #values: LeaderValues;
   readonly #ended = new AbortController();
+  #circles: { readonly survey: Survey | null; readonly known: readonly ShownCircle[] } = {
+    survey: null,
+    known: [],
+  };
 
   constructor(options: LockUIOptions, admit: Admit) {
     this.#options = options;
     this.#admit = admit;
     const { locks, redis } = options;
-    const heat = redis ? new Heat(redis) : null;
-    const deadlocks = redis ? new Deadlocks(redis) : null;
-    this.#heat = heat;
+    const link = redis ? linkTo(redis) : null;
+    const waitTimes = link && new WaitTimes(link);
+    const deadlocks = link && new Deadlocks(link);
+    // A Cluster has many servers, and a restart of one concerns a part of the locks.
+    const server = link && !link.nodes ? new ServerState(link) : null;
+    this.#waitTimes = waitTimes;
     this.#deadlocks = deadlocks;
-    this.#watches = new Watches(async function* (options) {
+    this.#server = server;
+    this.#values = new LeaderValues(locks);
+    const list = async function* (options: ListOptions): AsyncGenerator<Listed> {
+      const isAll = options.match === undefined;
       // Before the locks, which then show whether the notes are still true.
-      const notes = options.match === undefined ? deadlocks?.refresh() : undefined;
-      await Promise.all([heat?.refresh(), notes]);
+      await Promise.all([waitTimes?.refresh(), isAll ? deadlocks?.refresh() : undefined]);
       yield* locks.list(options);
-    });
+      // RACE: asked before the locks, a server that then restarts would be taken for the one whose
+      // locks were listed, and the next look would have nothing to compare.
+      if (isAll) await server?.refresh();
+    };
+    this.#watches = new Watches(list, () => server?.run ?? null);
   }
 
   close(): void {
@@ -110,11 +135,12 @@ class Page {
     if (viewer instanceof Response) return viewer;
     if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
     const { searchParams } = new URL(request.url);
-    // All parts have the page's own path: what mounts it may cut off that path, or a slash at its
-    // end, or lead nothing else to it.
+    // All parts have the page's own path: a framework may cut off that path, or a slash at its end,
+    // or route no other path to the page.
     const part = searchParams.get("part") ?? "index.html";
     if (request.method === "POST") return this.#act(part, viewer, request);
     if (request.method !== "GET" && request.method !== "HEAD") return plainly(405, "GET and POST only.");
+    if (part === "events" || part === "state") await this.#readValue(searchParams);
     if (part === "events") return this.#events(request, searchParams);
     if (part === "state") {
       const { sight, isNarrow } = await this.#watches.once(narrowOf(searchParams.get("view"), searchParams));
@@ -130,6 +156,13 @@ class Page {
     return act(this.#options, viewer, request);
   }
 
+  /** Of the election that is shown. A Redis that does not answer delays the page no longer than this. */
+  async #readValue(wanted: URLSearchParams): Promise<void> {
+    if (wanted.get("view") !== "lock" || wanted.get("kind") !== "election") return;
+    const read = this.#values.refresh(wanted.get("name") ?? "");
+    await pTimeout(read, { milliseconds: PATIENCE, fallback: () => {} });
+  }
+
   #events(request: Request, wanted: URLSearchParams): Response {
     if (this.#watches.viewers >= VIEWERS) return plainly(503, `${VIEWERS} viewers look already.`);
     const ended = AbortSignal.any([this.#ended.signal, request.signal]);
@@ -143,60 +176,84 @@ class Page {
     );
   }
 
-  #show({ survey, trouble, due, lengths }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
+  /**
+   * RACE: a look reads the notes before the locks. While the next look is under way, its notes are
+   * newer than the locks that are known, and would be compared with an older state. So the deadlocks
+   * of a survey are searched only once.
+   */
+  #circlesAmong(survey: Survey | null): readonly ShownCircle[] {
+    if (survey && survey !== this.#circles.survey)
+      this.#circles = { survey, known: this.#deadlocks?.among(survey.locks) ?? [] };
+    return survey ? this.#circles.known : [];
+  }
+
+  #show(sight: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
+    const { survey, due, lengths } = sight;
     const { locks, isPartial } = survey ?? { locks: [], isPartial: true };
-    const heat = this.#heat;
-    const all = (isNarrow ? this.#watches.all.survey : null) ?? survey;
-    const known = isNarrow ? [] : (this.#deadlocks?.among(locks) ?? []);
+    const waitTimes = this.#waitTimes;
+    const all = this.#watches.all.sight;
+    const known = this.#circlesAmong(all.survey);
     const unread = this.#deadlocks ? this.#deadlocks.trouble : UNREAD;
-    // Of none found nothing follows when not all was read.
-    const circles = isNarrow || (known.length === 0 && unread !== null) ? null : known;
+    // If not all was read, "none found" does not mean that there is none.
+    const isRead = unread === null && all.survey !== null;
+    const circles = known.length === 0 && !isRead ? null : known;
+    const sure = known.filter(({ isSure }) => isSure);
+    const shown = (one: Listed) => shownLock(one, waitTimes?.lost(one.name) ?? null, lengths);
+    const trouble = sight.trouble ?? all.trouble;
+    const search = wanted.get("search") ?? "";
     const seen = {
+      ...headline(all, sure, shown),
+      memory: this.#server?.memory ?? null,
       age: survey && Math.round(performance.now() - survey.at),
       due: Math.round(due),
-      total: all?.total ?? 0,
-      waitedLocks: all?.waited ?? 0,
+      total: all.survey?.total ?? 0,
+      waitedLocks: all.survey?.waited ?? 0,
       isPartial,
-      deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
+      deadlocks: circles && sure.length,
+      isByName: isNarrow || isPattern(search),
       unread,
-      untold: heat?.untold ?? null,
+      untold: waitTimes?.untold ?? null,
       trouble,
       actions: this.#options.actions ?? [],
     };
-    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null, lengths);
+    const processes = waitTimes?.processes ?? 0;
     switch (wanted.get("view")) {
       case "lock": {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
-        const holders = lock?.holders.map((one) => shownHolder(one, lengths.of(one.id))) ?? [];
+        const holders = lock?.holders.map((one) => shownHolder(one, lengths, lock.kept)) ?? [];
         const waiters = lock?.waiters?.map(shownWaiter) ?? [];
-        const history = heat?.history(name ?? "") ?? null;
-        return { ...seen, view: "lock", lock: lock && shown(lock), holders, waiters, history };
+        const value = lock?.kind === "election" ? this.#values.of(lock) : null;
+        // For the next look: the leader may publish another value.
+        if (lock?.kind === "election") void this.#values.refresh(lock.name);
+        const history = waitTimes?.history(name ?? "") ?? null;
+        const one = { lock: lock && shown(lock), holders, value, waiters, history, processes };
+        return { ...seen, view: "lock", ...one };
       }
       case "blocked":
         return { ...seen, view: "blocked", circles, ...blocked(locks, circles ?? []) };
-      case "heat": {
-        const processes = heat?.processes ?? 0;
-        return { ...seen, view: "heat", heats: heat?.heats() ?? null, processes };
-      }
+      case "wait-times":
+        return { ...seen, view: "wait-times", waitTimes: waitTimes?.busiest() ?? null, processes };
     }
-    const search = wanted.get("search") ?? "";
-    const fitting = isNarrow ? locks : locks.filter((one) => fits(one, search));
-    // Without a search all are wanted, also those that were only counted.
-    const count = isNarrow || search === "" ? (survey?.total ?? 0) : fitting.length;
+    const isFiltered = wanted.has("waited");
+    const fitting = locks.filter((one) => (isNarrow || fits(one, search)) && (!isFiltered || isWaited(one)));
+    const counted = (isFiltered ? survey?.waited : survey?.total) ?? 0;
     return {
       ...seen,
       view: "now",
-      fitting: count,
-      isByName: isNarrow,
-      locks: fitting.slice(0, ROWS).map(shown),
+      // Without a search all locks match, also those that were only counted.
+      fitting: isNarrow || search === "" ? counted : fitting.length,
+      isCut: survey?.isCut ?? false,
+      locks: inOrder(fitting, wanted.get("sort") ?? "")
+        .slice(0, ROWS)
+        .map(shown),
     };
   }
 }
 
 /**
- * A browser asks again each time, and is told that nothing has changed: a new version of the
- * package must not meet an old page.
+ * A browser asks again each time, and gets 304 unless the page has changed: a new version of the
+ * server must not serve an old page.
  */
 function sendAsset({ type, text, tag }: Asset, request: Request): Response {
   const headers = { etag: tag, "cache-control": "no-cache" };

@@ -3,18 +3,18 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { plainly, type Sender } from "./guard.ts";
 
-/** What frameworks make of a request, beside what Node.js does. */
+/** What frameworks add to a request of Node.js. */
 interface Known extends IncomingMessage {
   /** The path before a router cut its own off. */
   readonly originalUrl?: string;
-  /** A body that was read before, mostly parsed. Of a body that no parser wanted some make {}. */
+  /** A body that was read before, usually parsed. Some set {} for a body that no parser took. */
   readonly body?: unknown;
 }
 
 /** No action needs more. */
 const BODY_MAX = 8_192;
 
-/** Serves a request of `node:http`, Express, Koa and others by what serves a Request. */
+/** Serves a request of `node:http`, Express, Koa and others by a function that answers a Request. */
 export async function serve(
   answer: (request: Request, sender: Sender) => Promise<Response>,
   incoming: Known,
@@ -25,7 +25,7 @@ export async function serve(
   const made = await requestOf(incoming, gone.signal)
     .then((request) => (request instanceof Response ? request : answer(request, senderOf(incoming))))
     .catch((error: unknown) => {
-      // Nobody may look at what a handler of node:http returns: a rejection of it would end the process.
+      // node:http ignores what a handler returns: a rejection would end the process.
       if (!gone.signal.aborted) process.emitWarning(error instanceof Error ? error : String(error));
       return plainly(500, "This request could not be answered: the server's standard error has the reason.");
     });
@@ -45,9 +45,14 @@ export async function serve(
   );
 }
 
-const senderOf = ({ socket, httpVersionMajor, httpVersionMinor }: Known): Sender => ({
+/**
+ * Browsers speak HTTP/1.1 and ask to keep the connection. `Connection` is about one connection, so a
+ * proxy puts its own in the place of the browser's: nginx closes, or says nothing since 1.29.7.
+ */
+const senderOf = ({ socket, headers, httpVersionMajor, httpVersionMinor }: Known): Sender => ({
   address: socket.remoteAddress ?? null,
-  isHttp10: httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor === 0),
+  isRelayed:
+    httpVersionMajor < 2 && (httpVersionMinor === 0 || !/\bkeep-alive\b/i.test(headers.connection ?? "")),
 });
 
 async function requestOf(incoming: Known, signal: AbortSignal): Promise<Request | Response> {
@@ -61,7 +66,7 @@ async function requestOf(incoming: Known, signal: AbortSignal): Promise<Request 
   try {
     return new Request(place, { method, headers: fields, body, signal });
   } catch {
-    // A host that is none, or has a password; a method that no Request may have, such as TRACE.
+    // An invalid host, or one with a password; a method that no Request may have, such as TRACE.
     return plainly(400, "This is no request for a page.");
   }
 }
@@ -75,7 +80,7 @@ async function bodyOf(incoming: Known): Promise<string | undefined> {
     parts.push(part);
   }
   const { body } = incoming;
-  // Nothing was left to read: then somebody else has read it.
+  // The body is already consumed: a body parser has read it.
   if (length > 0 || body === undefined) return Buffer.concat(parts).toString();
   if (body instanceof Uint8Array) return Buffer.from(body).toString();
   return typeof body === "string" ? body : JSON.stringify(body);

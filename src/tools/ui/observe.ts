@@ -1,32 +1,32 @@
-import type { LockEvents, RedisLike } from "../../index.ts";
-import type { CommonClient } from "../../inside.ts";
+import type { ClusterLike, LockEvents, NodeRedisLike, RedisLike } from "../../index.ts";
+import { type CommonClient, linkTo, noConnection } from "../../inside.ts";
 import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
-/**
- * ms from one entry to the next: a process writes no more often. And from what happens to the entry
- * that tells it, at least.
- */
+/** The least ms between two entries of a process, and between an event and its entry. */
 const EVERY = 5_000;
 const SOON = 1_000;
 
 /**
- * Has a client tell the page what its callers wait for: for the views of heat and history. It
- * counts in memory, and writes one entry in 5 s at the most, into one stream of bounded length,
- * which lives for an hour. Nothing is sent for calls that did not wait.
+ * Makes a client report the waits and losses of its callers to the page: for the wait times and the
+ * history. It counts in memory, and writes at most one entry per 5 s into one stream of bounded
+ * length, which lives for an hour. Calls that did not wait send nothing.
  *
  * @param locks the client.
- * @param redis a connection to where the page reads; it may be that of the client. It needs the
- *   rights `+xadd +pexpire`, for `holdfast:observed`.
- * @returns how to stop it.
+ * @param redis a connection to the Redis that the page reads; it may be the client's own. It needs
+ *   the rights `+xadd +pexpire`, for `holdfast:observed`.
+ * @returns a function that stops the reports.
+ * @throws TypeError if `redis` is no connection.
  * @example
  * const stop = observe(locks, redis);
  */
 export function observe(
   locks: Pick<CommonClient, "on" | "off" | "id">,
-  redis: Pick<RedisLike, "callBuffer">,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
 ): () => void {
+  const link = linkTo(redis);
+  if (!link) throw new TypeError(`Cannot observe: redis ${noConnection(redis)}`);
   let waits = new Map<string, Map<number, number>>();
-  /** Calls that have to wait, each with its lock. */
+  /** Calls that wait, each with its lock. */
   const waiting = new Set<string>();
   let events: [Told["events"][number][0], string, number, number, string | null][] = [];
   let timer: NodeJS.Timeout | undefined;
@@ -43,11 +43,11 @@ export function observe(
     };
     waits = new Map();
     events = [];
-    // Nobody misses an entry that does not arrive: the locks themselves do not depend on it.
-    redis
-      .callBuffer("XADD", STREAM, "MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told))
+    // An entry may be lost: no lock depends on it.
+    link
+      .commandOn(STREAM, ["XADD"], ["MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told)])
       .catch(() => {});
-    redis.callBuffer("PEXPIRE", STREAM, KEPT).catch(() => {});
+    link.commandOn(STREAM, ["PEXPIRE"], [KEPT]).catch(() => {});
   };
   const happened = (what: "acquire" | "giveup" | "lost", name: string, after: number, why: string | null) => {
     if (events.push([what, name, performance.now(), Math.round(after), why]) > EVENTS) events.shift();
@@ -71,7 +71,7 @@ export function observe(
     happened("giveup", name, ms, why);
   };
   const lost: LockEvents["lost"] = ({ name, heldFor, error }) =>
-    happened("lost", name, heldFor, error.reason);
+    happened("lost", name, heldFor, error.by === null ? error.reason : `${error.reason} by ${error.by}`);
   locks.on("wait", begins).on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
   return () => {
     locks.off("wait", begins).off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);

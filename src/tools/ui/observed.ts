@@ -1,21 +1,21 @@
 import { NAME_BYTES_MAX } from "../../inside.ts";
 
-// What observed processes write, and the page reads: one stream, in which each process has an entry
-// for some seconds.
+// The reports that observed processes write and the page reads: entries of one stream, each for some
+// seconds of one process.
 
-/** The stream. It is none of a lock's keys, and no lock needs it. */
+/** The stream. It is not a key of a lock, and no lock needs it. */
 export const STREAM = "holdfast:observed";
-/** ms that it lives after the last entry, and how many entries it has, more or less. */
+/** ms that it lives after the last entry, and about how many entries it has. */
 export const KEPT = 3_600_000;
 export const ENTRIES = 20_000;
 
-/** What one process has to tell of some seconds. */
+/** The report of one process about some seconds. */
 export interface Told {
   /** The `id` of its client. */
   readonly client: string;
   /**
-   * By name: how many calls had waited for how long, as `stepOf` has it, when they got the lock or
-   * gave up.
+   * By name and step (`stepOf`) of the wait: how many calls got the lock or gave up after such a
+   * wait.
    */
   readonly waits: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
@@ -36,24 +36,23 @@ export const stepOf = (ms: number): number => Math.ceil(4 * Math.log2(ms + 1));
 /** The longest wait of a step, in ms. */
 export const longestOf = (step: number): number => Math.round(2 ** (step / 4) - 1);
 
-/** The most of names and of single calls that a process tells at a time. */
+/** The limits for the names and the single calls of an entry. */
 export const NAMES = 100;
 export const EVENTS = 50;
 
-/** Characters of an entry, of a client's id and of a reason: more, none of ours has. */
+/** The limits for the characters of an entry, of a client's id and of a reason. */
 const LONGEST = 1_000_000;
 const LONGEST_ID = 2_000;
 const LONGEST_WHY = 100;
-/** A wait of this step is longer than clocks tell. */
+/** A wait of this step is longer than any clock can measure. */
 const LAST_STEP = 220;
-/** Calls of one process in some seconds. */
+/** The limit for the calls of one process in some seconds. */
 const MOST_CALLS = 1e9;
 const KINDS: readonly unknown[] = ["acquire", "giveup", "lost"];
 
 /**
- * Null: no `observe()` has written this. Any program may write to the stream that has the few
- * rights of one that is observed, so all of an entry is looked at here, before anything of it is
- * believed.
+ * Null: `observe()` has not written this. Any program with the few rights of an observed process may
+ * write to the stream, so the whole entry is checked here before it is used.
  */
 export function decodeTold(text: string): Told | null {
   if (text.length > LONGEST) return null;

@@ -1,38 +1,39 @@
-import type { LockClient, RedisLike } from "../../index.ts";
+import type { ClusterLike, LockClient, NodeRedisLike, RedisLike } from "../../index.ts";
+import { linkTo, noConnection } from "../../inside.ts";
 import { quote } from "../../util/quote.ts";
 import type { Action } from "./shown.ts";
 
 /**
  * May this request see the page? A text means yes, and is the viewer's name, for the holder of a
- * lock that it breaks.
+ * lock that the viewer force-releases.
  */
 export type Authorize = (
   request: Request,
 ) => boolean | string | Response | PromiseLike<boolean | string | Response>;
 
-/** How the page is made. */
+/** The options of `createLockUI`. */
 export interface LockUIOptions {
-  /** Whose locks are shown: the client's, and all others on the same Redis behind the same prefix. */
+  /** A lock client: the page shows all locks on its Redis with its key prefix. */
   readonly locks: LockClient;
   /**
-   * Decides about each request: true, or the viewer's name, lets it in, false refuses it with 403,
-   * and a Response is the answer, such as one that asks for a password. Left out: only browsers of
-   * this machine are let in, by `node`; `fetch` refuses everybody, because it does not see where a
-   * request comes from. A proxy on this machine that adds nothing to what it hands on looks like a
-   * browser: behind one, give an `authorize`.
+   * Decides about each request: true, or the viewer's name, admits it, false refuses it with 403,
+   * and a Response, a new one for each request, is the answer, such as one that asks for a password.
+   * Left out: only browsers of this machine are admitted, by `node`; `fetch` refuses all requests,
+   * because it does not see where a request comes from. A proxy on this machine that does not mark
+   * forwarded requests looks like a browser: behind one, give an `authorize`.
    */
   readonly authorize?: Authorize | undefined;
   /**
-   * What viewers may do: "recall" a lock that its holder keeps unused; "break" the hold that they
-   * see. They need `authorize`. Default: nothing.
+   * What viewers may do: "recall" a cached lock that is not in use; "break" (force-release) the hold
+   * that they see. They need `authorize`. Default: nothing.
    */
   readonly actions?: readonly Action[] | undefined;
   /**
-   * A connection to the Redis of the locks, with the same `keyPrefix`: where `observe()` writes,
-   * for heat, history and losses, and where callers note that they wait for each other. Left out:
-   * none of these is shown, and circles are a sign and no proof.
+   * A connection to the Redis of the locks, with the same `keyPrefix`: to read the reports of
+   * `observe()` (wait times, history, losses), the notes of waiting callers (deadlocks), and INFO
+   * (restarts, full memory). Left out: none of these is shown, and no deadlock is proven.
    */
-  readonly redis?: Pick<RedisLike, "callBuffer" | "options"> | undefined;
+  readonly redis?: RedisLike | ClusterLike | NodeRedisLike | undefined;
 }
 
 const KNOWN = ["locks", "authorize", "actions", "redis"];
@@ -54,7 +55,6 @@ export function checkUIOptions(options: unknown): LockUIOptions {
     fail(`actions must be an array of ${ACTIONS.map((one) => `"${one}"`).join(" and ")}`);
   if (actions.length > 0 && authorize === undefined)
     fail("actions need authorize, the function that says which requests may do them");
-  if (redis !== undefined && typeof redis?.callBuffer !== "function")
-    fail("redis must be an ioredis connection");
+  if (redis !== undefined && !linkTo(redis)) fail(`redis ${noConnection(redis)}`);
   return { locks, authorize, actions: [...actions], redis };
 }

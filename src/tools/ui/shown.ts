@@ -1,7 +1,9 @@
-// What the server of the page tells it, as JSON, by the names of the table in src/api/party.ts.
-// Times are ms up to the moment when it was seen, so that no clock of a viewer counts: there is no
-// `since`.
-// It imports nothing: a browser has no types of Node.js.
+// The JSON that the server sends to the page, by the names of the table in src/api/party.ts. Times
+// are ms up to the look at Redis, and there is no `since`: a viewer's clock may be wrong.
+// This file imports nothing: a browser has no types of Node.js.
+
+/** ms from which the line on top reports a wait. */
+export const LONG_WAIT = 10_000;
 
 /** As `locks.list()` has it. */
 type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
@@ -19,9 +21,12 @@ export interface ShownParty {
 export interface ShownHolder extends ShownParty {
   readonly heldFor: number | null;
   readonly token: number | null;
-  /** Null: no end is set, for which JSON has no number. */
+  /** Null: no end is set; JSON has no Infinity. */
   readonly remaining: number | null;
+  /** How long its lease is, in ms. Null: it is not known. */
   readonly lease: number | null;
+  /** ms since its lease was renewed, if that is overdue. Null: it is not, or that is not certain. */
+  readonly unrenewed: number | null;
 }
 
 export interface ShownWaiter extends ShownParty {
@@ -32,48 +37,82 @@ export interface ShownWaiter extends ShownParty {
 export interface ShownLock {
   readonly kind: ShownKind;
   readonly name: string;
-  /** The one that has held longest; null: it is free, and waited for. */
+  /** The longest holder; null: it is free, and has waiters. */
   readonly holder: ShownHolder | null;
   readonly holderCount: number;
   readonly waitingProcesses: number;
   readonly longest: number | null;
   readonly kept: boolean;
   readonly permits: number | null;
-  /** The last time that a holder has lost it, as far as observed processes have told; null: none has. */
+  /** The last time that an observed process lost it; null: none has. */
   readonly lost: Happened | null;
 }
 
-/** What every view has. */
+/** The fields of every view. */
 interface Seen {
-  /** ms that have passed since Redis answered what is shown; null: it has answered nothing yet. */
+  /** ms since Redis answered with what is shown; null: it has not answered yet. */
   readonly age: number | null;
   /** ms of age at which there should be something newer. */
   readonly due: number;
   readonly total: number;
   readonly waitedLocks: number;
-  /** Redis is being looked through for the first time: there will be more. */
+  /** ms since the last look at all locks, from which the next fields come; null: none has ended. */
+  readonly allAge: number | null;
+  /** The lock with the longest wait, outside of `deadlocked`; null: no process waits. */
+  readonly worst: ShownLock | null;
+  /** How many locks outside of `deadlocked` have a wait of `LONG_WAIT` or longer. */
+  readonly longWaits: number;
+  /** The lock whose holder is far older than usual, outside of these; null: there is none. */
+  readonly oldest: ShownLock | null;
+  /** How many locks have such a holder. */
+  readonly oldHolds: number;
+  /** Half of the locks have been held for less, in ms; null: `oldest` is. */
+  readonly usual: number | null;
+  /** Null: none was seen in the last 15 minutes. */
+  readonly restart: ShownRestart | null;
+  /**
+   * Percent of Redis's `maxmemory` in use: at 100 it refuses new locks. Null: not known, no limit, or
+   * keys are evicted.
+   */
+  readonly memory: number | null;
+  /** The first look has not ended: there will be more. */
   readonly isPartial: boolean;
-  /** Circles of callers, of which none can go on. Null: not known. */
+  /** How many proven deadlocks there are. Null: not known. */
   readonly deadlocks: number | null;
-  /** Why not all notes of callers were read, in a sentence; null: they were. */
+  /** The locks of each; with many deadlocks, of the first ones. */
+  readonly deadlocked: readonly (readonly ShownName[])[];
+  /** A search has read only names. */
+  readonly isByName: boolean;
+  /** Why deadlocks may be missing, in a sentence; null: none are. */
   readonly unread: string | null;
-  /** What is missing of what observed processes tell, in sentences; null: nothing is. */
+  /** Which reports of observed processes are missing, in sentences; null: none are. */
   readonly untold: string | null;
-  /** Why Redis says nothing newer; null: it does. */
+  /** Why there is nothing newer from Redis; null: there is. */
   readonly trouble: string | null;
   /** What viewers may do. */
   readonly actions: readonly Action[];
+}
+
+/** Redis restarted, or another server took its place. */
+export interface ShownRestart {
+  /** The run id changed. False: Redis did not answer, and then had none of the locks from before. */
+  readonly isCertain: boolean;
+  /** How many locks were held before, and how many of these have lost their holders. */
+  readonly held: number;
+  readonly gone: number;
+  /** ms ago. */
+  readonly ago: number;
 }
 
 export type Action = "recall" | "break";
 
 export interface ShownNow extends Seen {
   readonly view: "now";
-  /** How many locks fit the search. */
+  /** How many locks match the search and the filter. */
   readonly fitting: number;
-  /** There are so many that the search has looked through the names alone. */
-  readonly isByName: boolean;
-  /** At most 500 of them, those first for which somebody has waited longest. */
+  /** Not all locks are sorted, only those with the longest waits, then the longest holds. */
+  readonly isCut: boolean;
+  /** At most 500, sorted as the viewer wants; by default the longest wait first. */
   readonly locks: readonly ShownLock[];
 }
 
@@ -82,28 +121,32 @@ export interface ShownOne extends Seen {
   /** Null: it is free, and no process waits. */
   readonly lock: ShownLock | null;
   readonly holders: readonly ShownHolder[];
-  /** In order: of a process one, or each of its callers where the lock is fair. */
+  /** What the leader publishes. Null: nothing, it is no election, or it is not known yet. */
+  readonly value: string | null;
+  /** In their order: one for each process, or one for each caller where the lock is fair. */
   readonly waiters: readonly ShownWaiter[];
-  /** What was told of it by observed processes, the latest first; null: nothing is observed. */
+  /** What observed processes reported of it, the latest first; null: no process is observed. */
   readonly history: readonly Happened[] | null;
+  /** How many processes have reported something in this time. */
+  readonly processes: number;
 }
 
-/** A client in the view of blocked ones, as one of its calls is shown. */
+/** A client in the view "blocked", shown by one of its calls. */
 export interface ShownClient extends ShownWaiter {
   /** How many of its calls wait there. */
   readonly calls: number;
   /**
-   * It stands further up in this branch as well: all of these processes wait for each other.
-   * "deadlock": these callers, and for ever; "possible": these callers, but others may help;
-   * "sign": clients may have many callers, and which ones these are nobody has said.
+   * The client is also further up in this branch, so these processes wait for each other.
+   * "deadlock": a proven deadlock of their callers; "possible": the same, but other callers may end
+   * it; "sign": not proven, because a client may have many callers.
    */
   readonly circle: "deadlock" | "possible" | "sign" | null;
-  /** What it holds is shown elsewhere. */
+  /** Its locks are shown elsewhere. */
   readonly isElsewhere: boolean;
   readonly blocks: readonly ShownBlock[];
 }
 
-/** A lock that a client holds, and those that wait for it. */
+/** A lock that a client holds, and the clients that wait for it. */
 export interface ShownBlock {
   readonly kind: ShownKind;
   readonly name: string;
@@ -113,11 +156,11 @@ export interface ShownBlock {
 
 type ShownName = Pick<ShownLock, "kind" | "name">;
 
-/** Callers of which each waits for what the next one holds: they have said so, and Redis shows it. */
+/** A deadlock, proven by the notes of its callers and by Redis. */
 export interface ShownCircle {
-  /** Nobody else can break it. False: others may give back permits, or a writer between readers may leave. */
+  /** No other caller can end it. False: others may return permits, or a writer between readers may leave. */
   readonly isSure: boolean;
-  /** The client of one of them ends its wait. */
+  /** The client of one of its callers will end that caller's wait. */
   readonly rejected: boolean;
   /** Each holder waits for the next lock, and the last one for the first. */
   readonly cycle: readonly (ShownName & {
@@ -136,45 +179,49 @@ export interface ShownBlocked extends Seen {
   readonly isCut: boolean;
 }
 
-/** Something that an observed process has told of a lock. */
+/** An event of a lock, as an observed process reported it. */
 export interface Happened {
   readonly what: "acquire" | "giveup" | "lost";
   /** ms ago. */
   readonly ago: number;
-  /** Null: it lost the lock. */
+  /** Null for "lost". */
   readonly waitedFor: number | null;
-  /** Null: it lost none. */
+  /** Null except for "lost". */
   readonly heldFor: number | null;
   readonly why: string | null;
+  /** The id of the client, its label, and where it runs. */
   readonly client: string;
+  readonly label: string | null;
+  readonly host: string | null;
+  readonly pid: number | null;
 }
 
-/** The last 15 minutes of a lock, in 60 steps of 15 s, the latest last. */
-export interface ShownHeat {
+/** The last 15 minutes of a lock, in 60 steps of 15 s, the latest step last. */
+export interface ShownWaits {
   readonly name: string;
-  /** How many calls had waited when they came to an end. */
+  /** How many calls that had waited ended in each step. */
   readonly waits: readonly number[];
-  /** How long 95 of 100 of them had waited at the most, in ms; null: none had. */
+  /** The 95th percentile of their waits, in ms; null: there were none. */
   readonly p95: readonly (number | null)[];
   readonly losses: number;
 }
 
-export interface ShownHeats extends Seen {
-  readonly view: "heat";
+export interface ShownWaitTimes extends Seen {
+  readonly view: "wait-times";
   /**
-   * The most waited for first; at most 100. Null: nothing is observed, because the page was made
-   * without `redis`.
+   * The locks with the most waits and losses first; at most 100. Null: the page was created without
+   * `redis`.
    */
-  readonly heats: readonly ShownHeat[] | null;
-  /** How many processes have told something in this time. */
+  readonly waitTimes: readonly ShownWaits[] | null;
+  /** How many processes have reported something in this time. */
   readonly processes: number;
 }
 
-export type Shown = ShownNow | ShownOne | ShownBlocked | ShownHeats;
+export type Shown = ShownNow | ShownOne | ShownBlocked | ShownWaitTimes;
 
-/** Of an action. */
+/** The outcome of an action. */
 export interface Done {
-  /** What became of it, in a sentence. */
+  /** The outcome, in a sentence. */
   readonly said: string;
   readonly done: boolean;
 }

@@ -1,22 +1,22 @@
 import { respond } from "./guard.ts";
 
 /**
- * ms between signs of life: by them a browser knows that this server is there, and proxies keep a
- * quiet stream open.
+ * ms between pings: they show a browser that this server runs, and keep a quiet stream open in
+ * proxies.
  */
 const PING = 3_000;
 /**
- * A stream ends after so many ms, and the browser opens another one: by then its viewer may not be
- * let in any more.
+ * ms after which a stream ends, and the browser opens another one: its viewer may have lost the right
+ * to look.
  */
 const LONGEST = 5 * 60_000;
-/** What was sent and not read yet, beyond which a slow reader gets no further look, in messages. */
+/** The limit for messages that a slow reader has not read: beyond it, it gets no further look. */
 const BEHIND = 4;
 
-/** A view of something: how to be told what it shows, each time. Returns how to stop. */
+/** Calls `tell` after each look with what is shown. Returns a function that stops this. */
 type View = (tell: (number: number, shown: unknown) => void) => () => void;
 
-/** What a viewer sees, as it comes: server-sent events. */
+/** What a viewer sees, after each look: server-sent events. */
 export function stream(view: View, ended: AbortSignal): Response {
   const encoder = new TextEncoder();
   let end = (): void => {};

@@ -1,26 +1,26 @@
 import type { Listed } from "../../index.ts";
 
 /**
- * More locks are not kept in memory, nor more of their holders and waiters: those that nobody waits
- * for are only counted.
+ * The limits for the locks that are kept in memory, and for their holders and waiters. Further locks
+ * are only counted, those without waiters first.
  */
 const LOCKS = 10_000;
 const PEOPLE = 100_000;
 
-/** The locks as they were. */
+/** The locks at the end of a look. */
 export interface Survey {
-  /** Counts the looks. */
+  /** The number of the look. */
   readonly number: number;
-  /** The foremost first. */
+  /** The longest wait first, then the longest hold. */
   readonly locks: readonly Listed[];
-  /** How many there were, and how many of them somebody waited for. */
+  /** How many there were, and how many of them had waiters. */
   readonly total: number;
   readonly waited: number;
-  /** There were more than `locks` has. */
+  /** There were more locks than `locks` has. */
   readonly isCut: boolean;
-  /** There may be more: it has not ended. */
+  /** The look has not ended: there may be more. */
   readonly isPartial: boolean;
-  /** When it ended, on the monotonic clock. */
+  /** When the look ended, on the monotonic clock. */
   readonly at: number;
 }
 
@@ -29,7 +29,7 @@ interface Ranked {
   readonly waited: number;
 }
 
-/** What a look has seen so far: however many locks there are, it keeps a bounded number of them. */
+/** What a look has seen so far. It keeps a bounded number of locks, however many there are. */
 export class Tally {
   #ranked: Ranked[] = [];
   #total = 0;
@@ -37,9 +37,9 @@ export class Tally {
 
   add(lock: Listed): void {
     this.#total++;
-    const isWaited = (lock.waiters?.length ?? 0) > 0;
-    if (isWaited) this.#waited++;
-    this.#ranked.push({ lock, waited: longestWait(lock) ?? (isWaited ? 0 : -1) });
+    const waits = isWaited(lock);
+    if (waits) this.#waited++;
+    this.#ranked.push({ lock, waited: longestWait(lock) ?? (waits ? 0 : -1) });
     if (this.#ranked.length === 2 * LOCKS) this.#cut();
   }
 
@@ -47,7 +47,8 @@ export class Tally {
     this.#cut();
     const locks = this.#ranked.map(({ lock }) => lock);
     const [total, waited] = [this.#total, this.#waited];
-    return { number, locks, total, waited, isCut: total > locks.length, isPartial, at: performance.now() };
+    const isCut = total > locks.length;
+    return { number, locks, total, waited, isCut, isPartial, at: performance.now() };
   }
 
   #cut(): void {
@@ -61,15 +62,18 @@ export class Tally {
   }
 }
 
-/** Those first for which somebody has waited longest, and of the others those that were held longest. */
+/** The longest wait first; locks without waiters after that, the longest hold first. */
 const inFront = (one: Ranked, other: Ranked): number =>
   other.waited - one.waited ||
   (other.lock.heldFor ?? 0) - (one.lock.heldFor ?? 0) ||
   (one.lock.name < other.lock.name ? -1 : 1);
 
+/** Does a process wait for it? */
+export const isWaited = ({ waiters }: Pick<Listed, "waiters">): boolean => (waiters?.length ?? 0) > 0;
+
 /**
- * In ms. Places in a queue are in the order of coming, but for those of other priority or mode: the
- * longest wait is not always the first's.
+ * In ms. The first in the queue has not always waited longest: callers of another priority or mode
+ * may overtake.
  */
 export function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;

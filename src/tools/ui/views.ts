@@ -5,13 +5,18 @@ import type { Happened, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "
 import { longestWait } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
-/** `lease`: how long it is, in ms; null: it is not known. */
-export const shownHolder = (holder: HoldingParty, lease: number | null = null): ShownHolder => ({
+/** `lengths`: of leases, as far as they are known. `kept`: the lock may be cached. */
+export const shownHolder = (
+  holder: HoldingParty,
+  lengths: LeaseLengths | null = null,
+  kept = false,
+): ShownHolder => ({
   ...partyOf(holder),
   heldFor: holder.heldFor,
   token: holder.token,
   remaining: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
-  lease,
+  lease: lengths?.of(holder.id) ?? null,
+  unrenewed: kept ? null : (lengths?.unrenewed(holder.id) ?? null),
 });
 
 export const shownWaiter = (waiter: WaitingParty): ShownWaiter => ({
@@ -33,7 +38,7 @@ export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLen
   return {
     kind,
     name,
-    holder: holder && shownHolder(holder, lengths.of(holder.id)),
+    holder: holder && shownHolder(holder, lengths, kept),
     holderCount: holders.length,
     waitingProcesses: waitingProcesses(lock),
     longest: longestWait(lock),
@@ -44,8 +49,8 @@ export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLen
 }
 
 /**
- * What is looked for stands in the name, or in what is known of a holder or waiter; or it is a
- * pattern for the name.
+ * Does the name contain the search, or the label or id of a holder or waiter? A pattern is compared
+ * with the name alone.
  */
 export function fits(lock: Listed, search: string): boolean {
   if (search === "") return true;
@@ -60,19 +65,17 @@ export function fits(lock: Listed, search: string): boolean {
 
 const KINDS = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
 
-/** Names are patterns where they have what patterns are made of. */
-const isPattern = (search: string): boolean => /[*?[]/.test(search);
+/** Does it contain a character with a meaning in patterns? */
+export const isPattern = (search: string): boolean => /[*?[]/.test(search);
 const literally = (text: string): string => text.replace(/[\\*?[\]]/g, "\\$&");
 
-/** Names are looked through for these. Null: all locks are wanted. */
+/** The names to look for. Null: all locks are wanted. */
 export function narrowOf(view: string | null, wanted: URLSearchParams): Narrow | null {
   if (view === "lock") {
     const kind = KINDS.find((one) => one === wanted.get("kind"));
-    return kind ? { match: literally(wanted.get("name") ?? ""), kind, always: false } : null;
+    return kind ? { match: literally(wanted.get("name") ?? ""), kind } : null;
   }
   const search = wanted.get("search") ?? "";
   if (view !== "now" || search === "") return null;
-  return isPattern(search)
-    ? { match: search, always: true }
-    : { match: `*${literally(search)}*`, always: false };
+  return { match: isPattern(search) ? search : `*${literally(search)}*` };
 }

@@ -2,8 +2,8 @@ import type { Listed, ListOptions } from "../../index.ts";
 import { type Sight, Watch } from "./watch.ts";
 
 /**
- * The parts of the time that looks at all locks take at the most, and those at one pattern, of
- * which there are so many at the most.
+ * The limits: the part of the time for looks at all locks, the part for looks at one pattern, and the
+ * number of patterns at a time.
  */
 const SHARE = 1 / 4;
 const NARROW_SHARE = 1 / 16;
@@ -11,16 +11,13 @@ const NARROW = 8;
 
 type List = (options: ListOptions) => AsyncIterable<Listed>;
 
-/** What a viewer wants to see of the locks. */
-export interface Narrow extends Pick<ListOptions, "match" | "kind"> {
-  /** Also where there are few locks, of which all are looked at anyway. */
-  readonly always: boolean;
-}
+/** The locks that a viewer wants to see. */
+export type Narrow = Pick<ListOptions, "match" | "kind">;
 
 /**
- * Looks at the locks for all viewers: at all of them, once for all; and where these are too many to
- * be kept in memory, or a viewer gives a pattern, at those that fit, which costs Redis little more
- * than stepping over the keys.
+ * Looks at the locks for all viewers. It looks at all locks, once for all viewers, because the line
+ * on top covers all. Where there are too many locks to keep in memory, it also looks at those that a
+ * viewer wants to see, which costs Redis little more than a scan of the keys.
  */
 export class Watches {
   readonly #list: List;
@@ -28,46 +25,55 @@ export class Watches {
   readonly #narrow = new Map<string, Watch>();
   #viewers = 0;
 
-  constructor(list: List) {
+  /** `run`: which run of which server answers now; null: not known. */
+  constructor(list: List, run: () => string | null) {
     this.#list = list;
-    this.all = new Watch((signal) => list({ signal }), SHARE);
+    this.all = new Watch((signal) => list({ signal }), SHARE, run);
   }
 
   get viewers(): number {
     return this.#viewers;
   }
 
-  /** Tells what is seen, each time. Returns how to stop. */
+  /** Calls `viewer` after each look. Returns a function that stops this. */
   view(narrow: Narrow | null, viewer: (sight: Sight, isNarrow: boolean) => void): () => void {
     this.#viewers++;
-    let stop = (): void => {};
     let isOver = false;
-    const narrowly = (): boolean => {
-      const watch = narrow && this.#of(narrow);
-      if (!watch) return false;
-      stop();
-      stop = watch.view((sight) => viewer(sight, true));
-      return true;
-    };
-    if (!((narrow?.always || this.all.survey?.isCut) && narrowly())) {
-      const stopAll = this.all.view((sight) => {
-        if (isOver) return;
-        // What it looks for may be among those that were not kept.
-        if (narrow && sight.survey?.isCut) queueMicrotask(() => !isOver && narrowly());
-        viewer(sight, false);
+    let watch: Watch | null = null;
+    let found: Sight | null = null;
+    let stop = (): void => {};
+    const seek = (): void => {
+      if (isOver || watch || !narrow) return;
+      watch = this.#of(narrow);
+      if (!watch) return;
+      stop = watch.view((sight) => {
+        found = sight;
+        viewer(sight, true);
       });
-      stop = stopAll;
-    }
+    };
+    if (this.all.sight.survey?.isCut) seek();
+    const stopAll = this.all.view((sight) => {
+      if (isOver) return;
+      if (watch) {
+        // The line on top covers all locks.
+        if (found) viewer(found, true);
+        return;
+      }
+      // The locks that it wants may be among those that were not kept.
+      if (narrow && sight.survey?.isCut) queueMicrotask(seek);
+      viewer(sight, false);
+    });
     return () => {
       if (isOver) return;
       isOver = true;
       this.#viewers--;
       stop();
+      stopAll();
       for (const [key, { viewers }] of this.#narrow) if (viewers === 0) this.#narrow.delete(key);
     };
   }
 
-  /** Looks now, for one that cannot be told again. */
+  /** One look, for a viewer that gets a single answer. */
   once(narrow: Narrow | null): Promise<{ readonly sight: Sight; readonly isNarrow: boolean }> {
     return new Promise((resolve) => {
       const stop = this.view(narrow, (sight, isNarrow) => {
@@ -78,7 +84,7 @@ export class Watches {
     });
   }
 
-  /** Null: so many are used already. */
+  /** Null: the limit of patterns is reached. */
   #of({ match, kind }: Narrow): Watch | null {
     const key = JSON.stringify([match, kind]);
     const known = this.#narrow.get(key);

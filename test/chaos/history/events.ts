@@ -58,7 +58,7 @@ export type CallEvent =
   | {
       is: "seen";
       call: number;
-      after: "a renewal" | "an extension" | "a while" | "a close";
+      after: "a renewal" | "an extension" | "a while" | "a loss";
       held: boolean;
       left: number;
     }

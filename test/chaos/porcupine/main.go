@@ -77,28 +77,37 @@ func operations(of history) []porcupine.Operation {
 	return all
 }
 
-// firstMissing is the hold of the earliest operation that the longest linearization has no place for.
+// firstMissing is the hold of the earliest operation that the longest linearization has no place for. Porcupine tells
+// linearizations in any order: of several that are equally long, the one that gets furthest in time counts.
 func firstMissing(of history, info porcupine.LinearizationInfo) int {
-	placed := map[op]bool{}
-	longest := []porcupine.Operation{}
+	missing, length, first := -1, -1, int64(-1)
 	for _, partition := range info.PartialLinearizationsOperations() {
 		for _, order := range partition {
-			if len(order) > len(longest) {
-				longest = order
+			if len(order) < length {
+				continue
+			}
+			hold, at := earliestMissing(of, order)
+			if len(order) > length || at > first || at == first && hold > missing {
+				missing, length, first = hold, len(order), at
 			}
 		}
 	}
-	for _, one := range longest {
+	return missing
+}
+
+// earliestMissing is the operation that returned first of those that are not in the order: its hold, and when it returned.
+func earliestMissing(of history, order []porcupine.Operation) (int, int64) {
+	placed := map[op]bool{}
+	for _, one := range order {
 		placed[one.Input.(op)] = true
 	}
-	missing := -1
-	first := int64(math.MaxInt64)
+	missing, first := -1, int64(math.MaxInt64)
 	for _, one := range of.Operations {
 		if one.Return != nil && *one.Return < first && !placed[one] {
 			missing, first = one.Hold, *one.Return
 		}
 	}
-	return missing
+	return missing, first
 }
 
 func must(err error) {

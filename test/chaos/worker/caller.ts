@@ -90,7 +90,9 @@ class Round {
       listens,
       again,
     };
-    const asked = kind === "once" ? 0 : (options.wait ?? patient);
+    // A caller that leads again and again is a candidate until its signal aborts: it has no other limit.
+    const waits = particular.leads ? null : (options.wait ?? patient);
+    const asked = kind === "once" ? 0 : waits;
     const isSlow = kind === "once" || kind === "election";
     const wait = asked !== null && isSlow ? asked + REPLY_TIMEOUT : asked;
     this.#tell((call, lock) => ({ is: "ask", call, lock, kind, wait, ...told }));

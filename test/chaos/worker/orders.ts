@@ -1,7 +1,8 @@
 import type { LockClientOptions } from "../../../src/index.ts";
 import type { QuorumClientOptions } from "../../../src/quorum/index.ts";
-import type { Address, ConnectOptions } from "../../support/servers/connection.ts";
+import type { Address } from "../../support/servers/connection.ts";
 import type { LockKind } from "../history/events.ts";
+import type { Driver } from "../settings.ts";
 import type { Plant } from "./plants.ts";
 import type { Particular, SharedName } from "./shared-wish.ts";
 import type { Usage } from "./usage.ts";
@@ -34,7 +35,7 @@ export interface WorkerOptions {
   readonly taste: Taste;
   /** With masters beside the first one: of a quorum. */
   readonly address: Address;
-  readonly connect: ConnectOptions;
+  readonly connect: { readonly driver: Driver; readonly keyPrefix: string };
   readonly client: LockClientOptions | QuorumClientOptions;
   readonly plant: Plant | null;
 }
@@ -44,7 +45,7 @@ export type Order =
   | { readonly do: "start"; readonly options: WorkerOptions }
   /** Keeps the event loop busy. */
   | { readonly do: "block"; readonly ms: number }
-  /** Breaks a command connection as a network would; ioredis makes another. */
+  /** Breaks a connection as a network would; the library makes another. */
   | { readonly do: "reconnect" }
   /** No more calls; ends when those that are under way have ended. */
   | { readonly do: "drain" }

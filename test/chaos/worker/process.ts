@@ -1,13 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { LockClient } from "../../../src/index.ts";
-import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";
 import { type AnyLease, toldAs } from "./any-lock.ts";
 import { startBystanders } from "./bystanders.ts";
 import { caller, type Desk } from "./caller.ts";
-import { connect, createLocks } from "./connect.ts";
+import { connect, createLocks, type Wire } from "./connect.ts";
 import { explain } from "./explain.ts";
 import type { Order, Report, WorkerOptions } from "./orders.ts";
 import { plants } from "./plants.ts";
@@ -20,7 +19,7 @@ import { usage } from "./usage.ts";
 
 interface Worker {
   readonly recorder: Recorder;
-  readonly connections: readonly Connection[];
+  readonly wires: readonly Wire[];
   readonly desk: Desk;
 }
 
@@ -31,18 +30,18 @@ async function start(options: WorkerOptions): Promise<void> {
   const recorder = new Recorder(options.folder, options.by);
   watchTroubles(recorder);
 
-  const connections = connect(options);
-  // Of several masters some may be down. Not by `once()` of node:events, which an error on the way would end.
-  await Promise.race(connections.map((one) => new Promise<void>((ready) => one.once("ready", ready))));
-  const locks = createLocks(connections, options);
+  const wires = connect(options);
+  // Of several masters some may be down.
+  await Promise.any(wires.map(({ ready }) => ready));
+  const locks = createLocks(wires, options);
   const dice = new Dice(options.seed);
   const noted = { holding: new Map<string, Map<number, AnyLease>>(), unended: new Set<string>() };
   const counts = { calls: 0, grants: 0, isOpen: true };
-  const rest = { isQuorum: connections.length > 1, rest: new Rest(options.callers), ...noted, ...counts };
+  const rest = { isQuorum: wires.length > 1, rest: new Rest(options.callers), ...noted, ...counts };
   const { locks: names, owns, taste } = options;
   const desk: Desk = { locks, names, owns, taste, dice, recorder, ...rest };
   listen(locks, desk);
-  worker = { recorder, connections, desk };
+  worker = { recorder, wires, desk };
   recorder.tell({ is: "up", settings: JSON.stringify({ ...options.client, ...options.connect }) });
   report({ is: "ready" });
   setInterval(() => report({ is: "progress", grants: desk.grants }), 1_000);
@@ -59,11 +58,12 @@ function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
       if (lease.held)
         recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
-  // `close()` takes leases from their holders, and others have them at once: also from those who
-  // look only now and then.
-  locks.on("lost", ({ name, token, call: caller, error: { reason } }) => {
-    for (const call of (reason === "closed" && holding.get(toldAs(name, token, caller))?.keys()) || [])
-      recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
+  // A lock may be somebody else's as soon as the client has told its loss: `close()` and a quorum
+  // that has lost a majority give the rest back at once. Holders who only look now and then are
+  // told by this.
+  locks.on("lost", ({ name, token, call: caller }) => {
+    for (const call of holding.get(toldAs(name, token, caller))?.keys() ?? [])
+      recorder.tell({ is: "seen", call, after: "a loss", held: false, left: 0 });
   });
   locks.on("error", (error) => {
     if ("lockName" in error && error.message.includes("the end of this run"))
@@ -83,9 +83,9 @@ async function rested({ desk }: Worker): Promise<void> {
 }
 
 /** All calls have ended: so does the process. */
-async function end({ desk, connections, recorder }: Worker): Promise<void> {
+async function end({ desk, wires, recorder }: Worker): Promise<void> {
   await desk.locks.close({ grace: 1_000 });
-  for (const connection of connections) connection.disconnect();
+  for (const wire of wires) wire.close();
   if (!desk.isQuorum) recorder.tell({ is: "kept", ...desk.locks.stats() });
   recorder.tell({ is: "done" });
   report({ is: "progress", grants: desk.grants });
@@ -102,11 +102,11 @@ function obey(order: Order): void {
   // tell it again.
   else if (!worker && LAST.includes(order.do)) process.exit();
   if (!worker) return;
-  const { desk, connections, recorder } = worker;
+  const { desk, wires, recorder } = worker;
   if (order.do === "drain") desk.isOpen = false;
   else if (order.do === "rest") void rested(worker);
   else if (order.do === "go on") desk.rest.end();
-  else if (order.do === "reconnect") desk.dice.pick(connections).disconnect(true);
+  else if (order.do === "reconnect") desk.dice.pick(wires).reconnect(desk.dice);
   else if (order.do === "exit") {
     // It counts as a holder until here.
     if (!desk.isQuorum) recorder.tell({ is: "kept", ...desk.locks.stats() });

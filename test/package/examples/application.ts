@@ -22,6 +22,8 @@ export async function charge(what: { id: number }, terms: Terms = {}): Promise<{
   return { paid: what.id };
 }
 
+export const isPaid = async ({ id }: { id: number }): Promise<boolean> => id !== 42;
+
 export async function work(terms: Terms = {}): Promise<void> {
   checkTerms(terms);
 }

@@ -12,12 +12,12 @@ async function index(_batch: number, _signal: AbortSignal): Promise<void> {
 }
 
 // #region reindex
-/** Takes hours, and lets everybody else have the lock who needs it for a moment. */
+/** Takes hours, but releases the lock whenever another caller waits for it. */
 async function reindex(batches: number[]): Promise<void> {
   while (batches.length > 0) await locks.lock("index").withLock((lease) => some(batches, lease));
 }
 
-/** As many batches as come before somebody waits, and one at the least. */
+/** Runs batches until another caller waits, and at least one. */
 async function some(batches: number[], { signal, wanted }: Lease): Promise<void> {
   for (let next = batches.shift(); next !== undefined; next = wanted.aborted ? undefined : batches.shift())
     await index(next, signal);

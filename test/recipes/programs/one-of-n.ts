@@ -4,6 +4,7 @@ import { connect, figure, ms, prove, seconds, sleep, startProcess, until, word }
 
 const redis = connect();
 const lease = Number(process.argv[3]);
+const locks = createLockClient(redis);
 const url = `10.0.0.7:${process.pid}`;
 
 /** What only one process may do. Tells this program's parent that it runs. */
@@ -29,21 +30,29 @@ async function lead(stopping: AbortSignal): Promise<void> {
   }
 }
 
-/** The address of the leader, for those that have something for it: told at each change. */
+/** Sends the leader's address to the services that need it, at each change. */
 async function follow(stopping: AbortSignal, sendTo: (url: string | null) => void): Promise<void> {
   const locks = createLockClient(redis);
   for await (const leader of locks.election("reports").observe({ signal: stopping })) {
-    sendTo(leader?.value ?? null); // null: nobody leads, or Redis does not say
+    sendTo(leader?.value ?? null); // null: no leader, or it is unknown
   }
   await locks.close();
 }
 // #endregion
+
+/** Does this process wait to lead? */
+async function isWaiting(pid: number | undefined): Promise<boolean> {
+  for await (const { waiters } of locks.list({ match: "reports" }))
+    if (waiters?.some((waiter) => waiter.pid === pid)) return true;
+  return false;
+}
 
 const [, , role] = process.argv;
 if (role === "candidate") {
   const stopping = new AbortController();
   process.once("SIGTERM", () => stopping.abort());
   await lead(stopping.signal);
+  await locks.close();
   await redis.quit();
   process.disconnect?.();
 } else {
@@ -62,7 +71,7 @@ if (role === "candidate") {
     heir.once("message", () => {
       isLeading = true;
     });
-    await sleep(lease + 1_500); // longer than a lease: the watchdog renews it
+    await sleep(lease + 500); // longer than a lease: the watchdog renews it
     prove(!isLeading, "the second one waits as long as the first one lives");
 
     const killed = performance.now();
@@ -75,7 +84,7 @@ if (role === "candidate") {
     times.push(time);
 
     const next = startProcess(import.meta.url, "candidate", String(lease));
-    await sleep(1_000);
+    await until("the next one to wait", () => isWaiting(next.pid));
     const stopped = performance.now();
     heir.kill("SIGTERM");
     await word(next);
@@ -87,5 +96,6 @@ if (role === "candidate") {
   prove((times[1] ?? 0) > (times[0] ?? 0), "a longer lease is a longer take-over");
   followed.abort();
   await following;
+  await locks.close();
   await redis.quit();
 }

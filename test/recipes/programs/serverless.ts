@@ -23,7 +23,7 @@ const locks = createLockClient(redis);
 
 export async function handler(event: { id: string }, context: Context): Promise<{ statusCode: number }> {
   const left = context.getRemainingTimeInMillis();
-  // No watchdog: its timers stand still while the instance is frozen. No waiting: nothing is subscribed.
+  // No watchdog: its timers stop while the instance is frozen. No waiting: nothing is subscribed.
   await using lease = await locks.lock(`invoice:${event.id}`).tryLock({ lease: left });
   if (!lease) return { statusCode: 409 };
   await prepare(lease.signal);

@@ -31,12 +31,16 @@ export async function until(what: string, isTrue: () => boolean | Promise<boolea
     if (performance.now() > end) throw new Error(`waited 20 s for this: ${what}`);
 }
 
+const children = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
 /** Runs this program once more as another process, which gets the words. It dies with this one. */
 export function startProcess(program: string, ...words: string[]): ChildProcess {
   const child = fork(new URL(program), words);
-  const end = (): void => void child.kill("SIGKILL");
-  process.once("exit", end);
-  child.once("exit", () => process.off("exit", end));
+  children.add(child);
+  child.once("exit", () => children.delete(child));
   return child;
 }
 

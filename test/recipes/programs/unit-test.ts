@@ -4,6 +4,7 @@ import { prove, sleep } from "./support.ts";
 
 // #region application
 export interface Bank {
+  isPaid(order: string): Promise<boolean>;
   pay(order: string, how: { signal: AbortSignal; fence: number }): Promise<void>;
 }
 
@@ -20,7 +21,7 @@ export class Payments {
   async pay(order: string): Promise<"paid" | "busy" | "lost"> {
     try {
       await this.#locks.lock(`order:${order}`).withLock({ wait: 5_000 }, async ({ signal, token }) => {
-        await this.#bank.pay(order, { signal, fence: token });
+        if (!(await this.#bank.isPaid(order))) await this.#bank.pay(order, { signal, fence: token });
       });
       return "paid";
     } catch (error) {
@@ -42,7 +43,14 @@ const began = performance.now();
 
 // #region tests
 const locks = createTestLocks();
-const bank: Bank = { pay: (_, { signal }) => sleep(20, undefined, { signal }) };
+const paid: string[] = [];
+const bank: Bank = {
+  isPaid: async (order) => paid.includes(order),
+  pay: async (order, { signal }) => {
+    await sleep(20, undefined, { signal });
+    paid.push(order);
+  },
+};
 const payments = new Payments(locks, bank);
 prove((await payments.pay("42")) === "paid", "it pays");
 
@@ -54,14 +62,15 @@ prove((await refused) === "busy", "it says that it is busy");
 await other.undo();
 
 // The lock is lost while the bank is asked.
-const stopped = payments.pay("42");
-await locks.test.lose("order:42");
+const stopped = payments.pay("7");
+await locks.test.lose("order:7");
 prove((await stopped) === "lost", "it ends when the lock is lost");
 
 // Two processes have a client each, with the same locks.
 const elsewhere = new Payments(locks.test.another(), bank);
 const both = await Promise.all([payments.pay("43"), elsewhere.pay("43")]);
 prove(both.join() === "paid,paid", "one waits for the other");
+prove(paid.join() === "42,43", "each order is paid once");
 
 // An interval passes.
 const send = async (): Promise<void> => {};

@@ -2,13 +2,12 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Actor } from "../actor.ts";
-import { failCommand } from "../failing-command.ts";
 import { RedisCluster } from "../servers/cluster.ts";
 import { SentinelGroup } from "../servers/sentinel.ts";
 import { Standalone } from "../servers/standalone.ts";
 import { throughProxies } from "../servers/through-proxies.ts";
 import type { Topology } from "../servers/topology.ts";
-import { named, nth } from "../tcp-proxy.ts";
+import { named } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
 
 describe.each([
@@ -22,28 +21,7 @@ describe.each([
   });
   afterAll(() => topology.stop());
 
-  it.each(["ioredis 5", "ioredis 6, RESP3"] as const)("failCommand, with %s", async (driver) => {
-    const redis = topology.connect({ driver });
-    const key = randomUUID();
-    await redis.ping();
-    const counts = async () => [await redis.incr(key).catch((error) => error.message), await redis.get(key)];
-
-    const before = failCommand(redis, "before", nth(2, named("incr")));
-    expect([await counts(), await counts()]).toEqual([
-      [1, "1"],
-      ["This command was chosen to fail", "1"],
-    ]);
-    expect(await before).toEqual(["incr", key]);
-
-    const after = failCommand(redis, "after", named("incr"), new Error("boom"));
-    expect([await counts(), await counts()]).toEqual([
-      ["boom", "2"],
-      [3, "3"],
-    ]);
-    expect(await after).toEqual(["incr", key]);
-  });
-
-  it("through proxies: a reply is lost, and nobody goes past them", async () => {
+  it("through proxies: a reply is lost, and no connection bypasses them", async () => {
     const proxied = await throughProxies(topology);
     const redis = proxied.connect();
     const key = randomUUID();
@@ -66,7 +44,7 @@ describe.each([
     await proxied.stop();
   });
 
-  it("an actor reaches it, is stopped, goes on, and is killed", async () => {
+  it("an actor reaches it, is stopped, resumes, and is killed", async () => {
     const actor = await Actor.start({ address: topology.address });
     const key = randomUUID();
     const admin = await topology.adminOf(key);

@@ -37,13 +37,13 @@ describe("RedisCluster", () => {
     expect(await said((await otherThan("a")).admin.get("a"))).toMatch(/^MOVED/);
   });
 
-  it("promotes the replica of a primary that is killed, and takes it back as a replica", async () => {
+  it("promotes the replica of a killed primary, and takes that one back as a replica", async () => {
     await redis.set("kept", "1");
     const { admin } = await cluster.primaryOf("kept");
     await admin.wait(1, 5_000);
     const { killed, promoted, took } = await cluster.killPrimaryOf("kept");
     expect([killed.server.state, promoted.server.state]).toEqual(["ended", "running"]);
-    expect(took).toBeGreaterThan(500); // no primary is replaced before the others have missed it
+    expect(took).toBeGreaterThan(500); // the others must first miss it
     expect(await redis.incr("kept")).toBe(2);
     expect(await promoted.admin.get("kept")).toBe("2");
     await expect(cluster.killPrimaryOf("kept")).rejects.toThrow("no replica");
@@ -79,12 +79,12 @@ describe("RedisCluster", () => {
     expect(await redis.mget("{x}1", "{x}2", "{x}3")).toEqual(["1", "2", "3"]);
   });
 
-  it("is not usable while a primary stands still, and is again with it", async () => {
+  it("is not usable while a primary is suspended, and is again when it resumes", async () => {
     const { server } = await cluster.primaryOf("a");
     expect(await cluster.isUsable()).toBe(true);
     server.suspend();
     await until(async () => !(await cluster.isUsable()), { what: "the others to miss it" });
-    await cluster.usable(); // its replica has its place
+    await cluster.usable(); // its replica has taken its place
     await cluster.restore();
     expect((await cluster.primaryOf("a")).server).not.toBe(server);
   });

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { afterEach, expect, it } from "vitest";
-import { isBusy, type Machine, measureMachine } from "../machine.ts";
+import { isBusy, type Machine, measureMachine } from "../../../tools/machine.ts";
 import { afterFailures, beforeTests } from "../machine-first.ts";
 
-// What is said of a machine before the tests, and after failures.
+// The report about a machine before the tests, and after failures.
 
 const busy: ChildProcess[] = [];
 afterEach(() => {
@@ -15,7 +15,7 @@ afterEach(() => {
 const QUIET: Machine = { cores: 2, share: 0.97, late: 2, load: 0.1 };
 const BUSY: Machine = { cores: 2, share: 0.3, late: 14, load: 9 };
 
-it("a machine is busy on which other processes compute", async () => {
+it("a machine is busy if other processes compute on it", async () => {
   for (let i = 0; i < 3 * availableParallelism(); i++) {
     const args = ["-e", "console.log('runs'); for (;;);"];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
@@ -41,7 +41,7 @@ it.each([
   [QUIET, QUIET, false],
   [BUSY, QUIET, true],
   [QUIET, BUSY, true],
-])("after failures it is said whether the machine may be the cause", (before, after, isCause) => {
+])("after failures the summary says whether the machine may be the cause", (before, after, isCause) => {
   const said = afterFailures(before, after);
   expect(said).toContain(isCause ? "Busy." : "probably not why they failed");
   expect(said.split("\n")).toHaveLength(3);

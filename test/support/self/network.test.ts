@@ -6,7 +6,7 @@ import { OwnServer } from "../own-server.ts";
 import { named, nth, TcpProxy } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
 
-// What the proxy does to whole connections; its faults of single commands have proxy.test.ts.
+// The proxy's effects on whole connections; proxy.test.ts tests its faults of single commands.
 
 const own = new OwnServer();
 let proxy: TcpProxy;
@@ -42,13 +42,13 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
   await work();
   return performance.now() - start;
 };
-/** Enough round trips past the proxy for anything that passes it at all. */
+/** Enough round trips past the proxy for any message that passes it at all. */
 const meanwhile = async (): Promise<void> => {
   for (let n = 0; n < 30; n++) await own.admin.ping();
 };
 
 describe("delay", () => {
-  it("makes both directions late, and ends", async () => {
+  it("delays both directions, and ends", async () => {
     await redis.ping();
     proxy.delay(60);
     expect(await timed(() => redis.ping())).toBeGreaterThanOrEqual(119);
@@ -57,7 +57,7 @@ describe("delay", () => {
     await until(async () => (await timed(() => redis.ping())) < 100, { what: "the end of the delay" });
   });
 
-  it("to the server: late in Redis; to the client: executed at once", async () => {
+  it("delays commands to Redis, or only the answers to the client", async () => {
     await redis.ping();
     proxy.delay(600, { direction: "to server" });
     const late = redis.incr("n");
@@ -75,7 +75,7 @@ describe("delay", () => {
     await answered;
   });
 
-  it("of messages alone, and their order stays", async () => {
+  it("delays messages alone, in order", async () => {
     await redis.ping();
     proxy.delay(600, { which: "subscribers" });
     await redis.publish("news", "1");
@@ -86,7 +86,7 @@ describe("delay", () => {
     expect(heard).toEqual(["1", "2"]);
   });
 
-  it("outlives the client: what it sent arrives", async () => {
+  it("outlasts the client, whose commands arrive", async () => {
     await redis.ping();
     proxy.delay(600);
     redis.incr("n").catch(() => {});
@@ -98,7 +98,7 @@ describe("delay", () => {
 });
 
 describe("partition", () => {
-  it("parts subscribers from Redis, later ones too, while commands pass", async () => {
+  it("cuts subscribers off from Redis, later ones too, while commands get through", async () => {
     proxy.partition("subscribers");
     const later = connect();
     let isSubscribed = false;
@@ -116,7 +116,7 @@ describe("partition", () => {
     await until(() => hears.includes("2") && heard.includes("2"));
   });
 
-  it("parts commands from Redis, later ones too, while messages pass", async () => {
+  it("cuts commands off from Redis, later ones too, while messages get through", async () => {
     await redis.ping();
     proxy.partition("commands");
     const late = Promise.all([redis.incr("n"), connect().incr("n")]);
@@ -129,7 +129,7 @@ describe("partition", () => {
     expect((await late).sort()).toEqual([1, 2]);
   });
 
-  it("keeps the order of what was pipelined behind the first held command", async () => {
+  it("keeps the order of what was pipelined after the first held command", async () => {
     await redis.ping();
     const fresh = connect();
     proxy.partition("commands");
@@ -172,7 +172,7 @@ describe("strand", () => {
     expect([await own.admin.get("n"), await own.admin.lrange("l", 0, -1)]).toEqual(["11", ["1", "1"]]);
   });
 
-  it("says so when Redis is not there any more", async () => {
+  it("reports that Redis is gone", async () => {
     const doomed = await launchServer();
     const other = await TcpProxy.start(doomed);
     const client = new Redis(other.url, { retryStrategy: () => null });
@@ -196,7 +196,7 @@ it("nth chooses the n-th command that matches", async () => {
   await dropped;
 });
 
-it("DelayLine: what was cleared does not happen, and what comes later does", async () => {
+it("DelayLine: cleared entries do not happen, and later ones do", async () => {
   const line = new DelayLine();
   const happened: number[] = [];
   line.push(() => happened.push(1), 5);

@@ -40,7 +40,7 @@ const clients = [
 ] as const;
 
 describe.each(clients)("TcpProxy with %s", (_, open) => {
-  it("passes a long pipeline of binary values on", async () => {
+  it("forwards a long pipeline of binary values", async () => {
     const redis = open();
     const values = Array.from({ length: 1_000 }, (_, n) => randomBytes(n));
     const pipeline = redis.pipeline();
@@ -65,7 +65,7 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
     const results = await Promise.all([redis.incr("before"), redis.incr("n"), redis.incr("after")]);
     expect([...results, await dropped]).toEqual([1, 1, 1, ["incr", "n"]]);
     const sent = proxy.commands.map(({ command }) => command).filter(named("incr"));
-    expect(sent.map(([, key]) => key)).toEqual(["before", "n", "n", "after"]); // nothing else was touched
+    expect(sent.map(([, key]) => key)).toEqual(["before", "n", "n", "after"]); // no other one
   });
 
   it("holdCommand: sent again, and the first copy arrives late", async () => {
@@ -90,7 +90,7 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
     expect(await own.admin.get("n")).toBe("3");
   });
 
-  it("passes messages on, and pairs replies on a subscribed connection", async () => {
+  it("forwards messages, and pairs replies on a subscribed connection", async () => {
     const redis = open();
     const messages: string[] = [];
     redis.on("message", (channel, message) => messages.push(`${channel} ${message}`));
@@ -112,7 +112,7 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
 });
 
 describe("TcpProxy", () => {
-  it("freeze: connections stay open and nothing passes until thaw", async () => {
+  it("freeze: connections stay open and carry nothing until thaw", async () => {
     const redis = connect();
     await redis.ping();
     proxy.freeze();
@@ -135,7 +135,7 @@ describe("TcpProxy", () => {
     redis.incr("n").catch(() => {});
     await new Promise(setImmediate); // ioredis has written it
     redis.disconnect();
-    expect(await connect().incr("other")).toBe(1); // only what existed is frozen
+    expect(await connect().incr("other")).toBe(1); // only existing connections are frozen
     proxy.thaw();
     await until(async () => (await own.admin.get("n")) === "1", { what: "the late INCR" });
     expect(
@@ -240,7 +240,7 @@ describe("countCommands", () => {
     await redis.unsubscribe("a");
     const counts = await count.since();
     expect(counts).toMatchObject({ evalsha: 11, eval: 1, subscribe: 1, unsubscribe: 1 });
-    expect(counts).toMatchObject({ get: 1, incr: 11 }); // a refused one; those inside the scripts
+    expect(counts).toMatchObject({ get: 1, incr: 11 }); // one refused; others in scripts
     expect([await count.scripts(), await count.waiting()]).toEqual([12, 13]);
     expect(await count.since()).not.toHaveProperty("info");
   });

@@ -27,11 +27,11 @@ describe("SentinelGroup", () => {
     expect(replicas.length).toBe(2);
   });
 
-  it("puts a replica in the place of a primary that is killed, and takes that one back", async () => {
+  it("promotes a replica in the place of a killed primary, and takes that one back", async () => {
     await redis.set("key", "1");
     await redis.wait(2, 5_000);
     const { from, to, took } = await group.killPrimary();
-    expect(took).toBeGreaterThan(500); // no primary is replaced before the sentinels have missed it
+    expect(took).toBeGreaterThan(500); // the sentinels must first miss it
     expect([from.state, to.state, await group.primary()]).toEqual(["ended", "running", to]);
     expect([await redis.incr("key"), portOf(redis)]).toEqual([2, to.port]);
     await group.restore();
@@ -39,7 +39,7 @@ describe("SentinelGroup", () => {
     await expect(group.admin(from).set("key", "3")).rejects.toThrow("READONLY");
   });
 
-  it("fails over on request, while the primary is well", async () => {
+  it("fails over on request, while the primary is healthy", async () => {
     const { from, to } = await group.failover();
     expect([from.state, to === from]).toEqual(["running", false]);
     expect([await redis.get("key"), portOf(redis)]).toEqual(["2", to.port]);

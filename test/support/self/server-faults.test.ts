@@ -50,7 +50,7 @@ describe("a server that is suspended", () => {
     expect([await reply, server.state]).toEqual([2, "running"]);
   });
 
-  it("can be ended gently, and started again empty", async () => {
+  it("can be ended gently, and started again without data", async () => {
     const server = await launch();
     const redis = connectTo(server);
     await redis.set("n", "1");
@@ -70,7 +70,7 @@ describe("a server that pauses", () => {
     const [redis, admin] = [connectTo(server), connectTo(server)];
     await Promise.all([redis.set("a", "1"), admin.ping()]);
     await pauseClients(admin, 500);
-    expect(await timed(redis.get("a"))).toBeGreaterThan(250); // some may be over when it is asked
+    expect(await timed(redis.get("a"))).toBeGreaterThan(250); // part of it is over
 
     await pauseClients(admin, 60_000, "WRITE");
     let isWritten = false;
@@ -84,24 +84,24 @@ describe("a server that pauses", () => {
     expect(await admin.get("a")).toBe("2");
   });
 
-  it("sleep: nothing is read by anybody", async () => {
+  it("sleep: the server reads nothing", async () => {
     const server = await launch(...ALLOW_DEBUG);
     const [redis, admin] = [connectTo(server), connectTo(server)];
     await Promise.all([redis.ping(), admin.ping()]);
     const asleep = sleep(admin, 500);
     await new Promise(setImmediate); // sent
-    expect(await timed(Promise.all([asleep, redis.ping()]))).toBeGreaterThan(250); // some may be over by now
+    expect(await timed(Promise.all([asleep, redis.ping()]))).toBeGreaterThan(250); // part of it is over
   });
 });
 
 describe("a server whose clock runs at another rate", () => {
-  it.each([3, 0.4])("runs %f times as fast, and goes on where it was after a restart", async (rate) => {
+  it.each([3, 0.4])("runs %f times as fast, and continues from there after a restart", async (rate) => {
     const { server, clock } = await launchWithClock({ rate });
     cleanups.push(() => server.stop());
     const redis = connectTo(server);
     /**
-     * ms by which the server is wrong about what the clock says: what a busy machine takes to start
-     * a process, times the rate.
+     * The server's error about the clock, in ms: the time that a busy machine takes to start a
+     * process, times the rate.
      */
     const error = async () => {
       const [seconds, micros] = await redis.time();

@@ -18,7 +18,7 @@ describe.each(topologies)("$name", ({ name, launch }) => {
   });
   afterAll(() => topology.stop());
 
-  it("is what it says", async () => {
+  it("is of the stated kind", async () => {
     const connection = topology.connect();
     const expected = name.includes("ioredis 5") ? [Redis5, Cluster5] : [Redis, Cluster];
     expect(connection).toBeInstanceOf(expected[name.startsWith("Cluster") ? 1 : 0]);
@@ -27,7 +27,7 @@ describe.each(topologies)("$name", ({ name, launch }) => {
     expect(topology.name).toBe(name);
   });
 
-  it("keeps a key where its admin sees it, and sends messages", async () => {
+  it("keeps a key that its admin sees, and sends messages", async () => {
     const [writer, reader] = [topology.connect(), topology.connect()];
     const key = randomUUID();
     await writer.set(key, "value", "PX", 60_000);
@@ -61,7 +61,7 @@ describe.each(topologies)("$name", ({ name, launch }) => {
   });
 });
 
-it("TLS: without the authority, or without TLS, nobody gets in", async () => {
+it("TLS: no client connects without the authority, or without TLS", async () => {
   const secure = await launchTls();
   const { port } = secure.address.redis;
   const attempt = (options: object) =>

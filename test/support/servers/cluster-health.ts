@@ -1,8 +1,8 @@
 import { type ClusterNode, type Peer, peersOf } from "./cluster-node.ts";
 
 /**
- * Whether these nodes say "ok", and all of them see the same: every slot has an owner among these nodes, and
- * the others are replicas of the owners and in step.
+ * Do these nodes say "ok", and have all of them the same view? Every slot must have an owner among
+ * these nodes, and the others must be replicas of the owners and in step.
  */
 export async function isHealthy(nodes: readonly ClusterNode[]): Promise<boolean> {
   const ids = new Set(nodes.map(({ id }) => id));
@@ -10,7 +10,7 @@ export async function isHealthy(nodes: readonly ClusterNode[]): Promise<boolean>
   return views.length > 0 && views.every((view) => view !== "" && view === views[0]);
 }
 
-/** The role of every node in the eyes of one; "" when something is not as it should be. */
+/** The role of every node according to one of them; "" if something is wrong. */
 async function healthyView(node: ClusterNode, ids: Set<string>): Promise<string> {
   const [info, replication, peers] = await Promise.all([
     node.admin.cluster("INFO"),
@@ -26,7 +26,7 @@ async function healthyView(node: ClusterNode, ids: Set<string>): Promise<string>
   return isHealthy ? present.map(description).sort().join(" ") : "";
 }
 
-/** Whether it answers, and either owns slots or copies somebody. */
+/** Does it answer, and either own slots or copy a primary? */
 function isInPlace(peer: Peer): boolean {
   return !peer.isFailing && peer.isPrimary === peer.slots.length > 0;
 }

@@ -4,19 +4,19 @@ import type { LocalServer } from "../../../tools/redis/index.ts";
 /** A server of a Cluster. */
 export interface ClusterNode {
   readonly server: LocalServer;
-  /** Its name in the Cluster, which it keeps over restarts. */
+  /** Its name in the Cluster, which survives restarts. */
   readonly id: string;
   readonly admin: Redis;
 }
 
-/** What a node knows of another, or of itself. */
+/** A node's view of another, or of itself. */
 export interface Peer {
   readonly id: string;
   readonly port: number;
   readonly isPrimary: boolean;
   /** The node that a replica copies; "-" for a primary. */
   readonly primaryId: string;
-  /** Whether the one that says this takes it for failed, surely or maybe. */
+  /** Does the reporting node consider it failed, certainly or possibly? */
   readonly isFailing: boolean;
   /** Ranges of slots, both ends included. */
   readonly slots: (readonly [number, number])[];
@@ -46,7 +46,7 @@ export async function peersOf(node: ClusterNode): Promise<Peer[]> {
   return parsePeers(String(await node.admin.cluster("NODES")));
 }
 
-/** Whether a slot is among a peer's. */
+/** Does a slot belong to a peer? */
 export function owns(peer: Peer, slot: number): boolean {
   return peer.slots.some(([first, last]) => first <= slot && slot <= last);
 }

@@ -8,11 +8,11 @@ import { launchAll } from "./launch-all.ts";
 const SLOTS = 16_384;
 
 export interface ClusterOptions {
-  /** Three is the least that outvotes a failed one, and the default. */
+  /** Default: three, the smallest number that outvotes a failed one. */
   primaries?: number;
-  /** Replicas of each primary; 0 when left out. */
+  /** Replicas of each primary; default: 0. */
   replicas?: number;
-  /** After so many ms of silence a node counts as failed; 1 000 when left out. */
+  /** After this many ms of silence a node counts as failed; default: 1 000. */
   nodeTimeout?: number;
   /** More arguments for all servers. */
   args?: string[];
@@ -25,8 +25,8 @@ export async function launchNodes(connections: Connections, options: ClusterOpti
     "cluster-enabled": "yes",
     "cluster-config-file": "nodes.conf",
     "cluster-node-timeout": nodeTimeout,
-    "cluster-replica-validity-factor": 0, // a replica stands for election however old its data
-    ...(serverIs("7.0") ? { "cluster-allow-replica-migration": "no" } : {}), // not known before
+    "cluster-replica-validity-factor": 0, // a replica is a candidate however old its data
+    ...(serverIs("7.0") ? { "cluster-allow-replica-migration": "no" } : {}), // unknown before
     "repl-diskless-sync-delay": 0,
   };
   const all = [...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`]), ...args];
@@ -38,7 +38,7 @@ export async function launchNodes(connections: Connections, options: ClusterOpti
   return Promise.all(servers.map(node));
 }
 
-/** Makes one Cluster of the nodes: the first ones own the slots, the others copy them by turns. */
+/** Makes one Cluster of the nodes: the first ones own the slots, the others copy them in turn. */
 export async function join(nodes: readonly ClusterNode[], primaries: number): Promise<void> {
   await Promise.all(
     nodes.map(async ({ admin }, index) => {
@@ -50,7 +50,7 @@ export async function join(nodes: readonly ClusterNode[], primaries: number): Pr
       else await admin.cluster("ADDSLOTS", ...Array.from({ length: end - begin }, (_, i) => begin + i));
     }),
   );
-  // Each meets each: they need not wait for gossip to introduce them.
+  // Each meets each: so they need not wait for gossip.
   const pairs = nodes.flatMap((one, index) => nodes.slice(index + 1).map((other) => [one, other] as const));
   await Promise.all(
     pairs.map(([one, other]) => one.admin.cluster("MEET", "127.0.0.1", `${other.server.port}`)),

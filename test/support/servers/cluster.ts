@@ -43,7 +43,7 @@ export class RedisCluster implements Topology {
     this.#connections = connections;
   }
 
-  /** Resolves when the Cluster is usable: some 2.5 s, of which Redis itself insists on 2. */
+  /** Resolves when the Cluster is usable: about 2.5 s, of which Redis itself takes 2. */
   static async launch(options: ClusterOptions = {}): Promise<RedisCluster> {
     const connections = new Connections();
     const nodes = await launchNodes(connections, options);
@@ -84,12 +84,12 @@ export class RedisCluster implements Topology {
     return Number(await this.#anyNode().admin.cluster("KEYSLOT", key));
   }
 
-  /** The running nodes that say of themselves that they own slots. */
+  /** The running nodes that claim to own slots. */
   async primaries(): Promise<ClusterNode[]> {
     return this.#select((own) => own.isPrimary && own.slots.length > 0);
   }
 
-  /** The running node that says of itself that it owns this key, or slot. */
+  /** The running node that claims to own this key, or slot. */
   async primaryOf(keyOrSlot: string | number): Promise<ClusterNode> {
     const slot = typeof keyOrSlot === "number" ? keyOrSlot : await this.slotOf(keyOrSlot);
     const [owner] = await this.#select((own) => own.isPrimary && owns(own, slot));
@@ -98,8 +98,8 @@ export class RedisCluster implements Topology {
   }
 
   /**
-   * Whether every slot has a running owner on which all running nodes agree, and the replicas are
-   * in step.
+   * Does every slot have a running owner on which all running nodes agree, and are the replicas in
+   * step?
    */
   isUsable(): Promise<boolean> {
     return isHealthy(this.#running());
@@ -109,7 +109,9 @@ export class RedisCluster implements Topology {
     return until(() => this.isUsable(), { what: "the Cluster to be usable", timeout: PATIENCE });
   }
 
-  /** Kills a primary (SIGKILL) and waits until a replica has its place and the Cluster is usable. */
+  /**
+   * Kills a primary (SIGKILL) and waits until a replica has its place and the Cluster is usable.
+   */
   async killPrimaryOf(keyOrSlot: string | number): Promise<Promotion> {
     const slot = typeof keyOrSlot === "number" ? keyOrSlot : await this.slotOf(keyOrSlot);
     const killed = await this.primaryOf(slot);
@@ -130,14 +132,14 @@ export class RedisCluster implements Topology {
   }
 
   /**
-   * Has a replica take over from a primary that is well (CLUSTER FAILOVER), and waits until the
+   * Makes a replica take over from a healthy primary (CLUSTER FAILOVER), and waits until the
    * Cluster is usable.
    */
   async failOver(keyOrSlot: string | number): Promise<{ took: number }> {
     const replica = await this.replicaOf(await this.primaryOf(keyOrSlot));
     const start = performance.now();
     const isDone = async () => (await this.primaryOf(keyOrSlot).catch(() => null)) === replica;
-    // Redis gives it up when that takes longer than 5 s, as it may on a busy machine, and says so to nobody.
+    // Redis gives it up after 5 s, which a busy machine may need, and reports that to no client.
     while (!(await isDone())) {
       await replica.admin.cluster("FAILOVER");
       await until(isDone, { timeout: 6_000 }).catch(() => {});
@@ -156,7 +158,7 @@ export class RedisCluster implements Topology {
     await this.usable();
   }
 
-  /** A move of a slot, of which nothing has been done yet. */
+  /** A move of a slot, before its first step. */
   async startMove(slot: number, to: ClusterNode): Promise<SlotMove> {
     const from = await this.primaryOf(slot);
     const others = (await this.primaries()).filter((node) => node !== from && node !== to);
@@ -178,7 +180,7 @@ export class RedisCluster implements Topology {
     await between("opened", move);
     await move.keys();
     await between("moved", move);
-    await move.keys(); // what came meanwhile
+    await move.keys(); // keys that came meanwhile
     await move.close();
     await this.usable();
   }

@@ -1,34 +1,40 @@
+import { createRequire } from "node:module";
 import { Cluster as Cluster6, Redis as Redis6, type RedisOptions } from "ioredis";
-import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5";
+import type * as Ioredis5 from "ioredis5";
 
-/** What an application hands to a lock client. */
+/** Loaded only when used, because every test file loads this one. */
+const ioredis5 = (): typeof Ioredis5 => createRequire(import.meta.url)("ioredis5") as typeof Ioredis5;
+
+/** The connection that an application gives to a lock client. */
 export type Connection = Redis6 | Cluster6;
 
-/** The clients that the project supports, and the protocols that they speak. */
+/** The versions of ioredis that the project supports, and the protocols that they speak. */
 export type Driver = "ioredis 5" | "ioredis 6, RESP2" | "ioredis 6, RESP3";
 
-/** Where a Redis is and what it takes to get in. Nothing but data, so a message can carry it. */
+/** The address and credentials of a Redis. Only data, so a message can carry it. */
 export interface Address {
-  /** For Sentinel the sentinels and the name; for a Cluster what all its nodes have in common. */
+  /**
+   * For Sentinel the sentinels and the name; for a Cluster the options that all its nodes share.
+   */
   readonly redis: PlainOptions;
-  /** The nodes of a Cluster; without them it is none. */
+  /** The nodes of a Cluster; left out: it is none. */
   readonly nodes?: { host: string; port: number }[];
   /** The other masters of a quorum. */
   readonly masters?: PlainOptions[];
   /**
-   * Where to go instead, by "host:port" as Redis names a server: ioredis asks it of a Cluster and
-   * of Sentinel.
+   * Replacement addresses, by "host:port" as Redis names a server: ioredis looks them up for a
+   * Cluster and for Sentinel.
    */
   readonly natMap?: Record<string, { host: string; port: number }>;
-  /** What to connect with; "ioredis 6, RESP3" when left out, which is what ioredis 6 does by itself. */
+  /** What to connect with; default: "ioredis 6, RESP3", ioredis 6's own default. */
   readonly driver?: Driver;
 }
 
-/** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
+/** ioredis 6 has two reply mappings; the tests use ioredis 5's. */
 type PlainOptions = Omit<RedisOptions, "replyMapping">;
 
 export interface ConnectOptions extends PlainOptions {
-  /** Another than the address's. */
+  /** Overrides the address's. */
   driver?: Driver;
   /** For a Cluster only: its own options. */
   cluster?: Omit<NonNullable<ConstructorParameters<typeof Cluster6>[1]>, "redisOptions">;
@@ -49,8 +55,8 @@ export function addressOf(url: string): Address {
 }
 
 /**
- * A connection to this address, as an application makes it. It tries again soon when Redis has
- * gone: ioredis 6 would wait up to 5 s between two attempts.
+ * A connection to this address, as an application makes it. It retries soon after Redis has gone:
+ * ioredis 6 would wait up to 5 s between two attempts.
  */
 export function openConnection(address: Address, options: ConnectOptions = {}): Connection {
   const { driver = address.driver ?? "ioredis 6, RESP3", cluster, ...given } = options;
@@ -60,13 +66,15 @@ export function openConnection(address: Address, options: ConnectOptions = {}): 
   const connection = address.nodes
     ? openCluster(driver, address.nodes, redis, { ...natMap, ...cluster })
     : openRedis(driver, { retryStrategy: soon, sentinelRetryStrategy: soon, ...natMap, ...redis });
-  connection.on("error", () => {}); // losing Redis is what tests are about
+  connection.on("error", () => {}); // losing Redis is the subject of tests
   return connection;
 }
 
 function openRedis(driver: Driver, options: PlainOptions): Redis6 {
   // The methods that tests use are the same in both.
-  return driver === "ioredis 5" ? (new Redis5(options as object) as unknown as Redis6) : new Redis6(options);
+  return driver === "ioredis 5"
+    ? (new (ioredis5().Redis)(options as object) as unknown as Redis6)
+    : new Redis6(options);
 }
 
 function openCluster(
@@ -83,7 +91,8 @@ function openCluster(
     ...cluster,
     redisOptions,
   };
-  if (driver === "ioredis 5") return new Cluster5(nodes, options as object) as unknown as Cluster6;
+  if (driver === "ioredis 5")
+    return new (ioredis5().Cluster)(nodes, options as object) as unknown as Cluster6;
   return new Cluster6(nodes, options);
 }
 

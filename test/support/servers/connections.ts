@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { type Address, type Connection, type ConnectOptions, openConnection } from "./connection.ts";
 
-/** The connections of one topology, to be closed all at once. */
+/** The connections of one topology, to be closed together. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #admins = new Map<number, Redis>();
@@ -13,7 +13,7 @@ export class Connections {
     return connection;
   }
 
-  /** The one straight connection to this server; made on first use, and again after its end. */
+  /** The only direct connection to this server; made on first use, and again after its end. */
   admin(server: { port: number }, options: object = {}): Redis {
     const known = this.#admins.get(server.port);
     if (known !== undefined && known.status !== "end") return known;

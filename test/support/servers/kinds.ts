@@ -5,7 +5,7 @@ import { Standalone } from "./standalone.ts";
 import { launchTls } from "./tls.ts";
 import type { Topology, TopologyKind } from "./topology.ts";
 
-/** What all connections of a variant have in common; a message can carry it. */
+/** The options that all connections of a variant share; a message can carry it. */
 interface Common {
   driver?: Driver;
   keyPrefix?: string;
@@ -15,15 +15,14 @@ interface Common {
 const one = () => Standalone.launch(process.env.TEST_REDIS_URL ? { url: process.env.TEST_REDIS_URL } : {});
 const sentinel = () => SentinelGroup.launch();
 /**
- * Nothing fails in it on purpose, and a node of a busy machine that is silent for a second has not
- * failed.
+ * No test makes it fail, and on a busy machine a node that is silent for a second has not failed.
  */
 const cluster = () => RedisCluster.launch({ nodeTimeout: 15_000 });
 
-/** The shared test server as it is. */
+/** The shared test server, unchanged. */
 export const standalone = variant("standalone", one);
 
-/** Every way to have Redis that the project supports, for a suite that runs over all of them. */
+/** Every way to run Redis that the project supports, for a suite that runs over all of them. */
 export const topologies: readonly TopologyKind[] = [
   standalone,
   variant("standalone, RESP2", one, { driver: "ioredis 6, RESP2" }),
@@ -39,7 +38,7 @@ export const topologies: readonly TopologyKind[] = [
   variant("Cluster, key prefix", cluster, { keyPrefix: "app:" }),
 ];
 
-/** A topology all of whose connections have these options, unless `connect()` is told otherwise. */
+/** A topology whose connections have these options by default. */
 function variant(name: string, start: () => Promise<Topology>, common: Common = {}): TopologyKind {
   return { name, launch: async () => withCommon(name, await start(), common) };
 }

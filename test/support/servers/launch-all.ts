@@ -1,6 +1,6 @@
 import { type LaunchOptions, type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 
-/** Launches so many servers at once; when one fails, the others are stopped. */
+/** Launches this many servers at once; if one fails, the others are stopped. */
 export async function launchAll(count: number, options: LaunchOptions): Promise<LocalServer[]> {
   const outcomes = await Promise.allSettled(Array.from({ length: count }, () => launchServer(options)));
   const servers = outcomes.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

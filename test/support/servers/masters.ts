@@ -11,8 +11,8 @@ import { launchAll } from "./launch-all.ts";
 import type { Topology } from "./topology.ts";
 
 /**
- * Masters that know nothing of each other, for a quorum. A connection to all of them goes by the
- * first one's name.
+ * Masters that know nothing of each other, for a quorum. A connection to the first one represents a
+ * connection to all of them.
  *
  * @example
  * const masters = await Masters.launch();
@@ -34,7 +34,7 @@ export class Masters implements Topology {
     this.#common = common;
   }
 
-  /** `common`: what all connections have, unless `connect()` is told otherwise. */
+  /** `common`: the default options of all connections. */
   static async launch(
     count = 3,
     common: Pick<ConnectOptions, "driver" | "keyPrefix"> = {},
@@ -42,7 +42,7 @@ export class Masters implements Topology {
     return Masters.of(await launchAll(count, {}), common);
   }
 
-  /** Of servers that run already, and are stopped with it. */
+  /** For servers that already run, and are stopped with it. */
   static of(
     servers: readonly LocalServer[],
     common: Pick<ConnectOptions, "driver" | "keyPrefix"> = {},
@@ -73,8 +73,8 @@ export class Masters implements Topology {
   }
 
   /**
-   * Fresh servers are young: they vote at once; and on a busy machine none is silent soon. Unless
-   * told otherwise.
+   * Fresh servers are young: by default they vote at once; and on a busy machine none counts as
+   * silent soon.
    */
   client(first: Redis, options: QuorumClientOptions = {}): QuorumClient {
     return createQuorumClient(this.group(first), { restartDelay: 0, nodeTimeout: 2_000, ...options });

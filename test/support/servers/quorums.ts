@@ -1,7 +1,7 @@
 import { Masters } from "./masters.ts";
 import type { TopologyKind } from "./topology.ts";
 
-/** Three masters, as most quorums are. */
+/** Three masters, as in most quorums. */
 export const threeMasters: TopologyKind = { name: "3 masters", launch: () => Masters.launch() };
 
 /** Every way to have the masters of a quorum. */

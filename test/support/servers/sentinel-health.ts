@@ -1,13 +1,16 @@
 import type { Redis } from "ioredis";
 import { GROUP } from "./sentinel-setup.ts";
 
-/** What a sentinel should know of. */
+/** The servers that a sentinel should know. */
 export interface Expected {
   otherSentinels: number;
   replicaPorts: number[];
 }
 
-/** Whether a sentinel knows so many others, and of a healthy primary with at least these replicas in step. */
+/**
+ * Does a sentinel know this many others, and a healthy primary with at least these replicas in
+ * step?
+ */
 export async function seesAll(sentinel: Redis, expected: Expected): Promise<boolean> {
   const primary = fields(await sentinel.call("SENTINEL", "MASTER", GROUP));
   const replicas = ((await sentinel.call("SENTINEL", "REPLICAS", GROUP)) as unknown[]).map(fields);
@@ -26,7 +29,7 @@ export async function seesAll(sentinel: Redis, expected: Expected): Promise<bool
   );
 }
 
-/** Whether a server takes writes and the others copy it, in their own words. */
+/** Does a server take writes, and do the others copy it, by their own reports? */
 export async function isInStep(primary: Redis, replicas: Redis[], primaryPort: number): Promise<boolean> {
   if (!(await primary.info("replication")).includes("role:master")) return false;
   const reports = await Promise.all(replicas.map((replica) => replica.info("replication")));

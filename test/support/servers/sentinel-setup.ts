@@ -7,12 +7,12 @@ export const GROUP = "holdfast";
 
 /** What a server is launched with; a replica of `primary` if that is given. */
 export function serverOptions(primary?: { host: string; port: number }): LaunchOptions {
-  const args = ["--repl-diskless-sync-delay", "0"]; // the first copy begins at once; 5 s by itself
+  const args = ["--repl-diskless-sync-delay", "0"]; // the first copy begins at once
   if (primary) args.push("--replicaof", primary.host, `${primary.port}`);
   return { args };
 }
 
-/** What a sentinel is launched with. It writes into its file what it learns, and knows it after a restart. */
+/** The options of a sentinel. It writes its knowledge into its file, and has it after a restart. */
 export function sentinelOptions(given: {
   primaryPort: number;
   quorum: number;

@@ -3,7 +3,7 @@ import { until } from "../until.ts";
 import { type Expected, seesAll } from "./sentinel-health.ts";
 import { GROUP } from "./sentinel-setup.ts";
 
-/** The sentinels that run, as one. */
+/** The running sentinels as one. */
 export class Watch {
   readonly #sentinels: () => Redis[];
 
@@ -30,24 +30,29 @@ export class Watch {
   }
 
   /**
-   * Asks one of them to put a replica in the primary's place. It refuses while no replica's last
-   * report is new enough, as on a machine that is busy.
+   * Asks one of them to promote a replica. It refuses while no replica's last report is recent
+   * enough, as on a busy machine.
    */
   async failover(): Promise<void> {
-    const [sentinel] = this.#sentinels();
-    if (sentinel === undefined) throw new Error("No sentinel runs");
-    const order = () => sentinel.call("SENTINEL", "FAILOVER", GROUP).then(() => true, isNotYet);
+    const order = () => this.order().then(() => true, isNotYet);
     await until(order, { what: "a replica that is good enough to be promoted" });
   }
 
+  /** The same once. Rejects if it is refused, as while a failover is under way. */
+  async order(): Promise<void> {
+    const [sentinel] = this.#sentinels();
+    if (sentinel === undefined) throw new Error("No sentinel runs");
+    await sentinel.call("SENTINEL", "FAILOVER", GROUP);
+  }
+
   /**
-   * Has them look at the servers every 100 ms, and speak to each other every `publishPeriod` ms. By
-   * themselves they take up to 10 s; before version 7 that cannot be set, and things are slow.
+   * Makes them check the servers every 100 ms, and publish to each other every `publishPeriod` ms.
+   * By default they take up to 10 s; before version 7 that cannot be set, and everything is slow.
    *
-   * A sentinel that has heard of no failover for four periods makes a replica of a server that
-   * another one has just promoted, and that one looks only once a second: a short period is for a
-   * group in which nothing happens yet. And no replica is good enough whose last report is older
-   * than five periods of PING, which therefore stay as they are.
+   * A sentinel that has received no word of a failover for four periods demotes a server that
+   * another one has just promoted, and that one checks only once a second. So a short period is for
+   * a group in which nothing happens yet. And a replica is unsuitable if its last report is older
+   * than five periods of PING, which therefore keep their default.
    */
   async hurry(publishPeriod: number): Promise<void> {
     const periods = { info: 100, ask: 100, publish: publishPeriod };

@@ -9,21 +9,23 @@ import { GROUP, sentinelOptions, serverOptions } from "./sentinel-setup.ts";
 import { Watch } from "./sentinel-watch.ts";
 import type { Topology } from "./topology.ts";
 
-/** How often the sentinels speak to each other, in ms: see `Watch.hurry()`. */
+/** How often the sentinels publish to each other, in ms: see `Watch.hurry()`. */
 const SETTLED = 600;
 /** A failover takes a second or two, and more on a busy machine. */
 const PATIENCE = 60_000;
+/** After this many ms an ordered failover is ordered again. */
+const AGAIN_AFTER = 10_000;
 
 export interface SentinelOptions {
-  /** 1 when left out. */
+  /** Default: 1. */
   replicas?: number;
-  /** 3 when left out; more than half of them elect the one that leads a failover. */
+  /** Default: 3; more than half of them elect the leader of a failover. */
   sentinels?: number;
-  /** After so many ms of silence a server counts as down; 500 when left out. */
+  /** After this many ms of silence a server counts as down; default: 500. */
   downAfter?: number;
 }
 
-/** What a failover has changed, and the ms until everything was usable again. */
+/** The result of a failover, and the ms until everything was usable again. */
 export interface Failover {
   readonly from: LocalServer;
   readonly to: LocalServer;
@@ -31,7 +33,7 @@ export interface Failover {
 }
 
 /**
- * A primary and its replicas, watched over by Sentinel.
+ * A primary and its replicas, monitored by Sentinel.
  *
  * @example
  * const group = await SentinelGroup.launch();
@@ -48,7 +50,9 @@ export class SentinelGroup implements Topology {
   readonly #connections = new Connections();
   readonly #watch = new Watch(() => this.#running(this.sentinels).map((one) => this.admin(one)));
 
-  /** Resolves when the replicas are in step and every sentinel knows of them and of the others. */
+  /**
+   * Resolves when the replicas are in step and every sentinel knows them and the other sentinels.
+   */
   static async launch(options: SentinelOptions = {}): Promise<SentinelGroup> {
     const group = new SentinelGroup();
     try {
@@ -82,7 +86,7 @@ export class SentinelGroup implements Topology {
     return this.admin(await this.primary());
   }
 
-  /** A straight connection to a server, or a sentinel. */
+  /** A direct connection to a server, or a sentinel. */
   admin(server: LocalServer): Redis {
     return this.#connections.admin(server);
   }
@@ -96,8 +100,8 @@ export class SentinelGroup implements Topology {
   }
 
   /**
-   * Whether one primary takes writes, all other running servers copy it, and all running sentinels
-   * have seen that.
+   * Does one primary take writes, do all other running servers copy it, and have all running
+   * sentinels seen that?
    */
   async isUsable(): Promise<boolean> {
     const port = await this.#watch.agreedOn();
@@ -115,17 +119,23 @@ export class SentinelGroup implements Topology {
     return until(() => this.isUsable(), { what: "the Sentinel group to be usable", timeout: PATIENCE });
   }
 
-  /** Kills the primary (SIGKILL) and waits until the sentinels have put a replica in its place. */
+  /** Kills the primary (SIGKILL) and waits until the sentinels have promoted a replica. */
   killPrimary(): Promise<Failover> {
     return this.#replacePrimary((primary) => primary.kill());
   }
 
-  /** Has a replica put in the place of a primary that is well (SENTINEL FAILOVER). */
+  /** Replaces a healthy primary by a replica (SENTINEL FAILOVER). */
   failover(): Promise<Failover> {
-    return this.#replacePrimary(() => this.#watch.failover());
+    return this.#replacePrimary(
+      () => this.#watch.failover(),
+      () => this.#watch.order().catch(() => {}),
+    );
   }
 
-  /** Starts all ended servers again as empty replicas, and ended sentinels with what they knew. */
+  /**
+   * Starts all ended servers again as empty replicas, and ended sentinels with their former
+   * knowledge.
+   */
   async restore(): Promise<void> {
     const primary = await this.primary();
     for (const server of [...this.servers, ...this.sentinels]) {
@@ -148,18 +158,33 @@ export class SentinelGroup implements Topology {
     this.servers.push(primary);
     this.servers.push(...(await launchAll(replicas, serverOptions(primary))));
     const [first, ...copies] = this.servers.map((server) => this.admin(server));
-    // A sentinel looks for replicas when it starts, and then not for a while.
+    // A sentinel searches for replicas when it starts, and then not for a while.
     await until(() => first && isInStep(first, copies, primary.port), { what: "the replicas to be in step" });
     const quorum = Math.floor(sentinels / 2) + 1;
     const watcher = sentinelOptions({ primaryPort: primary.port, quorum, downAfter });
     this.sentinels.push(...(await launchAll(sentinels, watcher)));
   }
 
-  async #replacePrimary(how: (primary: LocalServer) => Promise<void>): Promise<Failover> {
+  /**
+   * `again`: the action to repeat if it had no effect. On a busy machine another sentinel may undo
+   * a failover that was ordered and accepted, because it has not received word of it in time.
+   */
+  async #replacePrimary(
+    how: (primary: LocalServer) => Promise<void>,
+    again: () => Promise<void> = async () => {},
+  ): Promise<Failover> {
     const from = await this.primary();
     const start = performance.now();
     await how(from);
-    await until(async () => (await this.primary()) !== from, { what: "a new primary", timeout: PATIENCE });
+    let since = performance.now();
+    const isReplaced = async (): Promise<boolean> => {
+      if ((await this.primary()) !== from) return true;
+      if (performance.now() - since < AGAIN_AFTER) return false;
+      await again();
+      since = performance.now();
+      return false;
+    };
+    await until(isReplaced, { what: "a new primary", timeout: PATIENCE });
     await this.usable();
     return { from, to: await this.primary(), took: performance.now() - start };
   }

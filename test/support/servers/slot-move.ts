@@ -1,6 +1,6 @@
 import type { ClusterNode } from "./cluster-node.ts";
 
-/** Where a move stands: between "opened" and "moved" both nodes hold some of the slot's keys. */
+/** The stage of a move: between "opened" and "moved" both nodes hold some of the slot's keys. */
 export type MoveStep = "opened" | "moved";
 
 /**
@@ -26,15 +26,17 @@ export class SlotMove {
     this.#others = others;
   }
 
-  /** The target takes keys of the slot, and the source sends it who asks for keys that are not there. */
+  /**
+   * The target accepts keys of the slot, and the source redirects requests for missing keys to it.
+   */
   async open(): Promise<void> {
     await this.to.admin.call("CLUSTER", "SETSLOT", `${this.slot}`, "IMPORTING", this.from.id);
     await this.from.admin.call("CLUSTER", "SETSLOT", `${this.slot}`, "MIGRATING", this.to.id);
   }
 
   /**
-   * Moves so many keys, all of them when left out, also those that come meanwhile; answers how many
-   * it moved.
+   * Moves this many keys, by default all, also those that come meanwhile; returns how many it
+   * moved.
    */
   async keys(atMost = Number.POSITIVE_INFINITY): Promise<number> {
     const { port } = this.to.server;

@@ -5,11 +5,11 @@ import { Connections } from "./connections.ts";
 import type { Topology } from "./topology.ts";
 
 export interface StandaloneOptions {
-  /** A server that runs already; a private one is launched when left out. */
+  /** A running server; left out: a private one is launched. */
   url?: string;
   /** More arguments for the private server. */
   args?: string[];
-  /** What it is called; "standalone" when left out. */
+  /** Its name; default: "standalone". */
   name?: string;
 }
 
@@ -26,7 +26,7 @@ export interface StandaloneOptions {
 export class Standalone implements Topology {
   readonly name: string;
   readonly address: Address;
-  /** The private server; undefined when a url was given. */
+  /** The private server; undefined if a url was given. */
   readonly server: LocalServer | undefined;
   readonly #connections = new Connections();
 

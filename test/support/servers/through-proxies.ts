@@ -2,22 +2,24 @@ import { TcpProxy } from "../tcp-proxy.ts";
 import { type Address, type Connection, type ConnectOptions, openConnection } from "./connection.ts";
 import type { Topology } from "./topology.ts";
 
-/** A topology whose servers are reached through proxies, one for each, while its admins go straight. */
+/**
+ * A topology whose servers are reached through proxies, one for each; admin connections are direct.
+ */
 export interface Proxied {
-  /** The way through the proxies, for another process too. */
+  /** The address through the proxies, for another process too. */
   readonly address: Address;
   /** In the order of the topology's servers. */
   readonly proxies: readonly TcpProxy[];
   /** The proxy in front of this server. */
   proxyOf(server: { port: number }): TcpProxy;
   connect(options?: ConnectOptions): Connection;
-  /** Closes the connections and the proxies, and leaves the topology alone. */
+  /** Closes the connections and the proxies, but not the topology. */
   stop(): Promise<void>;
 }
 
 /**
- * Puts a proxy in front of every server of a topology; sentinels are reached as before. Not for
- * TLS, which no proxy can read.
+ * Puts a proxy in front of every server of a topology; sentinels are reached directly. Not for TLS,
+ * which no proxy can read.
  *
  * @example
  * const proxied = await throughProxies(cluster);

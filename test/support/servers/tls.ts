@@ -4,9 +4,8 @@ import { makeCertificates } from "../certificates.ts";
 import { Standalone } from "./standalone.ts";
 
 /**
- * One server that speaks TLS only, with a certificate of an authority that nobody else knows: a
- * connection without `tls: { ca }` is refused. `connect()` has it, and so has whatever is
- * duplicated from it.
+ * One server that speaks TLS only, with a certificate of a private authority: a connection without
+ * `tls: { ca }` is refused. `connect()` sets it, and duplicates of that connection inherit it.
  *
  * @example
  * const secure = await launchTls();

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Topology } from "./topology.ts";
 
-/** What a connection needs to be somebody: options of ioredis. */
+/** A connection's credentials: options of ioredis. */
 export interface User {
   username: string;
   password: string;
@@ -9,7 +9,7 @@ export interface User {
 
 /**
  * Makes a user with these ACL rules on every server of a topology. The user may connect; everything
- * else is up to the rules.
+ * else depends on the rules.
  *
  * @example
  * const quiet = await addUser(topology, "~*", "&*", "+@all", "-publish");

@@ -1,4 +1,6 @@
-/** `HOLDFAST_TOPOLOGIES`: a regular expression for the names of those to run over; all when left out. */
+/**
+ * `HOLDFAST_TOPOLOGIES`: a regular expression for the names of the topologies to run; default: all.
+ */
 const WANTED = new RegExp(process.env.HOLDFAST_TOPOLOGIES ?? "");
 
 export const isWanted = ({ name }: { readonly name: string }): boolean => WANTED.test(name);

@@ -25,7 +25,7 @@ const stat = (user: number, idle: number, steal = 0): string =>
 const self = (...times: number[]): string =>
   `4711 (a (b) c) S ${"0 ".repeat(10)}${times.join(" ")} 20 0 1 0 999\n`;
 
-describe("whether the machine was busy", () => {
+describe("the check for a busy machine", () => {
   it.each([
     ["nothing but the benchmark", stat(300, 900), self(100, 50, 140, 10), null],
     ["others used a little", stat(330, 900), self(100, 50, 140, 10), null],
@@ -49,16 +49,19 @@ describe("whether the machine was busy", () => {
     expect(busyShare(before, later(5_000_000))).toBe(0.5);
   });
 
-  it.runIf(process.platform === "linux")("processes that compute beside the benchmark are seen", async () => {
-    const redis = new Redis(testUrl());
-    cleanups.push(() => redis.disconnect());
-    const busy = await watchMachine(redis);
-    for (let i = 0; i < availableParallelism(); i++) {
-      const child: ChildProcess = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });
-      cleanups.push(() => child.kill("SIGKILL"));
-    }
-    await until(async () => (await busy()) !== null, { what: "the processes to be seen" });
-  });
+  it.runIf(process.platform === "linux")(
+    "processes that compute beside the benchmark are found",
+    async () => {
+      const redis = new Redis(testUrl());
+      cleanups.push(() => redis.disconnect());
+      const busy = await watchMachine(redis);
+      for (let i = 0; i < availableParallelism(); i++) {
+        const child: ChildProcess = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });
+        cleanups.push(() => child.kill("SIGKILL"));
+      }
+      await until(async () => (await busy()) !== null, { what: "the processes to be seen" });
+    },
+  );
 });
 
 describe("results", () => {
@@ -72,7 +75,7 @@ describe("results", () => {
     entries: [],
   });
 
-  it("of a busy machine are refused by what reads them for charts, and named", async () => {
+  it("of a busy machine are refused by the chart and table programs, and named", async () => {
     const dir = mkdtempSync(join(tmpdir(), "holdfast-results-"));
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
     await saveScenario(dir, result("quiet", null));

@@ -21,7 +21,7 @@ it("scenarios have names of their own, and contenders that exist, each once", ()
   }
 });
 
-it("lingering stands beside hot with the same load, and only there; steady asks once a second for each name", () => {
+it("lingering comes beside hot with the same load, and only there; steady acquires each name once a second", () => {
   const loadOf = (wanted: string) => scenarios.find(({ name }) => name === wanted)?.load;
   for (const size of ["32x1", "4x4"]) expect(loadOf(`lingering-${size}`)).toEqual(loadOf(`hot-${size}`));
   expect(loadOf("lingering-8x1")).toMatchObject({ tasks: 1, hold: 0, think: 0 });

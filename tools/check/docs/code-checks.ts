@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { headings, readText, tableRows } from "./markdown.ts";
 import { matches, sources, stringsOfType } from "./sources.ts";
 
-/** What does not fit goes to a page of docs/. */
+/** Longer texts go to a page of docs/. */
 const README_LINES = 200;
 
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
 /**
- * Every error class and code of src/api/errors.ts, every loss reason of src/api/wording.ts, and
- * every warning code, is told in docs/errors.md.
+ * docs/errors.md explains every error class and code of src/api/errors.ts, every loss reason of
+ * src/api/wording.ts, and every warning code.
  */
 export function checkErrors(root: string): string[] {
   const source = readText(root, "src/api/errors.ts");
@@ -37,7 +37,9 @@ export function checkErrors(root: string): string[] {
   ];
 }
 
-/** Every script is named by its path in one of the pages docs/protocol*.md, and no other is. */
+/**
+ * One of the pages docs/protocol*.md names every script by its path, and no page names any other.
+ */
 export function checkScripts(root: string): string[] {
   const pages = readdirSync(join(root, "docs")).filter((file) => /^protocol.*\.md$/.test(file));
   const page = pages.map((file) => readText(root, `docs/${file}`)).join("\n");
@@ -53,7 +55,7 @@ export function checkScripts(root: string): string[] {
   ];
 }
 
-/** The README says how to see the demo and the tests on a fresh machine, and stays a front door. */
+/** The README says how to see the demo and the tests on a fresh machine, and stays short. */
 export function checkReadme(root: string): string[] {
   const page = readText(root, "README.md");
   const lines = page.trimEnd().split("\n").length;

@@ -6,13 +6,13 @@ import { readText, splitCode, tableRows } from "./markdown.ts";
 const PAGE = "docs/command-line.md";
 
 /**
- * A block of the page that shows what the program prints: ```text help=run, ```text help for the
+ * A block of the page that shows the program's output: ```text help=run, ```text help for the
  * program itself, and ```text help=common for the flags of every command. The block of a command
- * leaves these out, and names the flags that another command before it explains.
+ * leaves these flags out, and names the flags that an earlier command explains.
  */
 const HELP = /\bhelp(?:=(\w+))?$/;
 
-/** Stands for no command in a block of the page. */
+/** The program itself, in a block of the page. */
 const COMMON = "common";
 
 function helpOf(name: string | undefined): string | undefined {
@@ -55,7 +55,7 @@ export function checkCommandLine(root: string): string[] {
   ];
 }
 
-/** The page with the help as the program prints it. */
+/** The page with the program's help filled in. */
 export function embedHelp(root: string): string {
   return readText(root, PAGE).replace(
     /^(```text help(?:=(\w+))?\n).*?^```$/gms,

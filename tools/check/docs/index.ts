@@ -1,5 +1,6 @@
 /**
- * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts.
+ * npm run check:docs: compares the docs with the code, and all texts with the rule of language.ts.
+ * Hints about words do not fail it.
  * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes and
  * test/interop into docs/recipes.md and docs/migrating.md, and the program's help into
  * docs/command-line.md.
@@ -15,8 +16,10 @@ import { markdownFiles } from "./markdown.ts";
 import { checkMeasured } from "./measured.ts";
 import { checkNames } from "./names.ts";
 import { checkOptions } from "./option-checks.ts";
+import { checkRaces } from "./races.ts";
 import { checkRecipes, embedRecipes, PAGES } from "./recipes.ts";
 import { checkTables } from "./tables.ts";
+import { wordHints } from "./words.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 if (process.argv.includes("--fix")) {
@@ -31,6 +34,7 @@ const problems = [
   ...checkReadme(root),
   ...checkNames(root),
   ...checkMeasured(root),
+  ...checkRaces(root),
   ...checkRecipes(root),
   ...checkCommandLine(root),
   ...checkLinks(root),
@@ -38,6 +42,7 @@ const problems = [
   ...checkLanguage(root),
 ];
 
+for (const hint of wordHints(root)) process.stdout.write(`hint: ${hint}\n`);
 if (problems.length > 0) {
   for (const problem of problems) process.stderr.write(`${problem}\n`);
   process.stderr.write(`\nThe docs do not fit the code; problems: ${problems.length}.\n`);

@@ -7,16 +7,19 @@ const PREPOSITIONS = [
   "with|within|without",
 ].join("|");
 
-/** In the first group the pronouns that are always nouns; in the second a "who" that is one by its place. */
+/**
+ * The first group has pronouns that are always nouns; the second a "who" that is one by its
+ * position.
+ */
 const NOUN = new RegExp(
   `\\b(whoever|whomever|whom)\\b|(?:^[^\\p{L}\\p{N}]*|[,;:(][\\s"'*_]*|\\b(?:${PREPOSITIONS})\\s+)\\b(who)\\b`,
   "giu",
 );
 
 /**
- * Nobody is called "who": a sentence names its subject (caller, client, holder, waiter, process),
- * since "who asks" leaves it to the reader which of them that is. Questions and code may say it,
- * and so may "the caller who asks".
+ * Sentences name their subject (caller, client, holder, waiter, process), because a bare "who"
+ * leaves it to the reader which of them is meant. Questions and code may use "who", and so may "the
+ * caller who asks".
  */
 export function checkLanguage(root: string): string[] {
   return readableFiles(root).flatMap((path) =>
@@ -31,13 +34,16 @@ export function checkLanguage(root: string): string[] {
 
 interface Pronoun {
   readonly word: string;
-  /** Where it stands in the text. */
+  /** Its position in the text. */
   readonly at: number;
-  /** How its sentence begins. */
+  /** The beginning of its sentence. */
   readonly sentence: string;
 }
 
-/** What is refused in a text, outside of questions. A single word in quotes is talked about, not used. */
+/**
+ * The words refused in a text, outside of questions. A single word in quotes is mentioned, not
+ * used.
+ */
 export function pronouns(text: string): Pronoun[] {
   return sentences(text.replace(/"\w+"/g, (quoted) => `"${"-".repeat(quoted.length - 2)}"`)).flatMap(
     ({ sentence, at }) =>
@@ -51,7 +57,7 @@ export function pronouns(text: string): Pronoun[] {
   );
 }
 
-/** They end at a full stop, an exclamation mark or a question mark before white space. */
+/** Sentences end at a full stop, an exclamation mark or a question mark before white space. */
 function sentences(text: string): { sentence: string; at: number }[] {
   const ends = [...text.matchAll(/[.!?…]["')\]*_]*(?=\s)|$/g)].map(({ 0: end, index }) => index + end.length);
   return ends.map((end, i) => {

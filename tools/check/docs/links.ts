@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join, normalize } from "node:path/posix";
 import { anchors, links, markdownFiles, readText } from "./markdown.ts";
 
-/** Every relative link points to a file or folder that is there, and to a heading in it. */
+/** Every relative link points to an existing file or folder, and to a heading in it. */
 export function checkLinks(root: string): string[] {
   const known = new Map<string, Set<string>>();
   const anchorsOf = (path: string): Set<string> => {

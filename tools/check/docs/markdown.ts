@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** A fenced block of code. */
 export interface CodeBlock {
-  /** What stands behind the opening fence, such as "ts". */
+  /** The text after the opening fence, such as "ts". */
   readonly info: string;
   readonly code: string;
   /** The line of its first line of code, from 1. */
@@ -55,7 +55,7 @@ export function splitCode(markdown: string): { blocks: CodeBlock[]; prose: strin
   return { blocks, prose };
 }
 
-/** The headings outside of code, as they are written. */
+/** The headings outside of code, as written. */
 export function headings(markdown: string): string[] {
   return splitCode(markdown).prose.flatMap((text) => /^#{1,6} +(.*?) *#*$/.exec(text)?.[1] ?? []);
 }
@@ -90,7 +90,7 @@ export interface Table {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** The tables outside of code: what stands above the ruler, and the rows below it, trimmed. */
+/** The tables outside of code: the line above the ruler, and the rows below it, trimmed. */
 export function tables(markdown: string): Table[] {
   const found: { heads: string[]; rows: string[][] }[] = [];
   let isOpen = false;
@@ -107,7 +107,7 @@ export function tables(markdown: string): Table[] {
 export const tableRows = (markdown: string): (readonly string[])[] =>
   tables(markdown).flatMap(({ rows }) => rows);
 
-/** What stands between the bars of a row, trimmed. */
+/** The texts between the bars of a row, trimmed. */
 export const cells = (row: string): string[] =>
   row
     .replace(/^\||\|\s*$/g, "")

@@ -8,8 +8,8 @@ import { readText } from "./markdown.ts";
 const TABLE = "benchmarks/results/table.json";
 
 /**
- * The README's comparison has the rows that were measured last, as they were; a table of a busy
- * machine has no place there.
+ * The README's comparison has the rows of the last measurement, unchanged. A table from a busy
+ * machine is refused.
  */
 export function checkMeasured(root: string): string[] {
   if (!existsSync(join(root, TABLE))) return [];

@@ -1,27 +1,56 @@
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
-import { markdownFiles, readText } from "./markdown.ts";
+import { basename, join } from "node:path";
+import { markdownFiles, readText, tableRows } from "./markdown.ts";
 import { matches } from "./sources.ts";
 
 /**
- * What a page may name that is there only as long as nobody moves it: the package's scripts, and
- * the tests.
+ * Names that a page may use and that can go stale: the package's scripts, the tests, and source
+ * files, which the models in proof/ name too.
  */
 export function checkNames(root: string): string[] {
   const { scripts } = JSON.parse(readText(root, "package.json")) as { scripts: Record<string, string> };
   const folders = readdirSync(join(root, "test")).join("|");
   // "lock/server-clock.faults" or, with the folder of all tests before it, "test/lock/token-clock.test.ts".
   const test = new RegExp(`\`((?:test/)?(?:${folders})(?:/[\\w.*-]+)+)\``, "g");
-  return [...markdownFiles(root), ".ci/run"].flatMap((page) => {
+  const bare = new Set(sourceFiles(root).map((path) => basename(path)));
+  const models = listed(root, "proof").filter((path) => path.endsWith(".pml"));
+  return [...markdownFiles(root), ...models, ".ci/run"].flatMap((page) => {
     const text = readText(root, page);
     const commands = matches(text, /\bnpm run (?:-s )?([\w:]+)/g).filter((name) => !(name in scripts));
     const tests = matches(text, test).filter((path) => !isThere(root, path));
+    const faults = page === FAULTS ? lastCells(text).filter((path) => !isThere(root, path)) : [];
+    const paths = matches(text, SOURCE).filter((path) => !existsSync(join(root, path)));
+    const files = FOR_MAINTAINERS.test(page) ? matches(text, BARE).filter((file) => !bare.has(file)) : [];
     return [
       ...commands.map((name) => `${page}: npm run ${name} is not there`),
-      ...tests.map((path) => `${page}: there is no test ${path}`),
+      ...[...tests, ...faults].map((path) => `${page}: there is no test ${path}`),
+      ...[...paths, ...files].map((path) => `${page}: there is no file ${path}`),
     ];
   });
 }
+
+/** A path of the project. The files that npm run embed writes are not committed. */
+const SOURCE = /(?<![\w./-])((?:src|lua|proof|tools|page)\/(?:[\w-]+\/)*[\w-]+\.(?:ts|mjs|lua|pml))\b/g;
+/** Pages that name source files without their folder, and such a name. */
+const FOR_MAINTAINERS = /^docs\/(maintaining|protocol[\w-]*|decisions\/.*)\.md$/;
+const BARE = /`([\w-]+\.(?:ts|lua))`/g;
+
+const sourceFiles = (root: string): string[] =>
+  ["src", "lua", "test", "tools"].flatMap((folder) => listed(root, folder));
+
+function listed(root: string, folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  // test/recipes has packages of its own once its programs have run.
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => !path.includes("node_modules/"))
+    .map((path) => `${folder}/${path}`);
+}
+
+/** Each row of its tables ends with tests, of any folder. */
+const FAULTS = "docs/protocol-faults.md";
+
+const lastCells = (markdown: string): string[] =>
+  tableRows(markdown).flatMap((row) => matches(row.at(-1) ?? "", /`([^`]+)`/g));
 
 function isThere(root: string, path: string): boolean {
   const from = path.startsWith("test/") ? path : `test/${path}`;

@@ -1,7 +1,7 @@
 import { markdownFiles, readText, tables } from "./markdown.ts";
 import { members } from "./sources.ts";
 
-/** Where src/defaults.ts keeps the default of an option that has one there. */
+/** Where src/defaults.ts has the default of an option, if it has one there. */
 const DEFAULTS: Record<string, string> = {
   leaseTime: "LEASE_TIME",
   replyTimeout: "REPLY_TIMEOUT",
@@ -16,7 +16,7 @@ const DEFAULTS: Record<string, string> = {
   longestLease: "LONGEST_LEASE",
 };
 
-/** Where the options are declared, and the page that has a table of them. */
+/** Where the options are declared, and the page with their table. */
 const OPTIONS = [
   {
     file: "src/api/options.ts",
@@ -48,7 +48,7 @@ const OPTIONS = [
 
 /**
  * Every option and event has a row in the table of its page. No table of options, on any page,
- * names an option that is none, or a default other than that of src/defaults.ts.
+ * names an unknown option, or a default that differs from src/defaults.ts.
  */
 export function checkOptions(root: string): string[] {
   const declared = OPTIONS.flatMap(({ file, types, page }) => {
@@ -80,7 +80,10 @@ export function checkOptions(root: string): string[] {
   ];
 }
 
-/** The rows of all tables of a page that are headed so; a row that names several things counts for each. */
+/**
+ * The rows of all tables of a page with this heading; a row that names several things counts for
+ * each.
+ */
 function rowsOf(root: string, page: string, head: string): { name: string; cells: readonly string[] }[] {
   return tables(readText(root, page))
     .filter(({ heads }) => heads[0] === head)
@@ -91,7 +94,10 @@ function rowsOf(root: string, page: string, head: string): { name: string; cells
     );
 }
 
-/** A default that begins with a number must be the one of src/defaults.ts; "as for one server" is fine. */
+/**
+ * A default that begins with a number must equal the one in src/defaults.ts; "as for one server" is
+ * fine.
+ */
 function wrongDefault(root: string, name: string, text: string, page: string): string[] {
   const constant = DEFAULTS[name];
   const told = /^\d[\d ]*/.exec(text)?.[0];

@@ -4,7 +4,9 @@ import ts from "typescript";
 import { scriptComments } from "../comments.ts";
 import { splitCode } from "./markdown.ts";
 
-/** A paragraph, a list item, a table cell, a comment or a message: what is read in one piece. */
+/**
+ * A paragraph, a list item, a table cell, a comment or a message: a text that is read in one piece.
+ */
 export interface Passage {
   /** With its line breaks, and with a placeholder for every piece of code. */
   readonly text: string;
@@ -25,7 +27,10 @@ export function readableFiles(root: string, folder = ""): string[] {
   });
 }
 
-/** What people read in a file: the text of Markdown, elsewhere comments and strings of several words. */
+/**
+ * The text that people read in a file: all of Markdown; elsewhere comments, and strings of several
+ * words.
+ */
 export function passages(path: string, source: string): Passage[] {
   if (path.endsWith(".md")) return paragraphs(splitCode(source).prose, 1);
   if (path.endsWith(".lua")) return lineComments(source, "--");
@@ -56,11 +61,11 @@ function paragraphs(lines: readonly string[], line: number): Passage[] {
 const withoutCode = (text: string): string =>
   text.replace(/(`+)(?!`)[^`]*?\1/g, (code) => `code${code.replace(/[^\n]/g, "")}`);
 
-/** Comments up to the end of the line; those of lines that follow each other are one. */
+/** Line comments; those on consecutive lines are one. */
 class Lines {
   readonly #blocks: { lines: string[]; line: number; last: number }[] = [];
 
-  /** `isAlone`: no code stands before it on its line. */
+  /** `isAlone`: no code comes before it on its line. */
   add(text: string, line: number, isAlone: boolean): void {
     const block = this.#blocks.at(-1);
     if (block && block.last === line - 1 && isAlone) {

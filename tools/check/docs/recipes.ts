@@ -5,7 +5,7 @@ import { readText, splitCode } from "./markdown.ts";
 /** The pages that show parts of programs. */
 export const PAGES: readonly string[] = ["docs/recipes.md", "docs/migrating.md"];
 
-/** The folders of these programs. No two of them have a file of one name. */
+/** The folders of these programs. No two files in them have the same name. */
 const FOLDERS: readonly string[] = [
   "test/recipes/programs",
   "test/interop/redisson/src/main/java/holdfast/migrating",
@@ -14,18 +14,18 @@ const FOLDERS: readonly string[] = [
 /** A block of a page that shows a part of a program: ```ts recipe=shutdown.ts#service */
 const RECIPE = /\brecipe=(\S+)#(\S+)/;
 
-/** Does this block show a part of a program that is run on its own? */
+/** Does this block show a part of a program that runs on its own? */
 export const isRecipe = (info: string): boolean => RECIPE.test(info);
 
 interface Region {
-  /** Of its program. */
+  /** In its program. */
   readonly path: string;
   readonly code: string;
 }
 
 /**
- * What stands in each `// #region name` of the programs, by `file#name`, without the indentation
- * that all its lines have.
+ * The text of each `// #region name` of the programs, by `file#name`, without the common
+ * indentation of its lines.
  */
 function regions(root: string): Map<string, Region> {
   const found = new Map<string, Region>();
@@ -45,7 +45,10 @@ function regions(root: string): Map<string, Region> {
   return found;
 }
 
-/** The pages show every region of the programs, as it is there. `npm run check:docs -- --fix` copies them. */
+/**
+ * The pages show every region of the programs, unchanged. `npm run check:docs -- --fix` copies
+ * them.
+ */
 export function checkRecipes(root: string): string[] {
   const parts = regions(root);
   const shown = new Set<string>();
@@ -68,7 +71,7 @@ export function checkRecipes(root: string): string[] {
   ];
 }
 
-/** A page with the regions as the programs have them. */
+/** A page with the regions copied from the programs. */
 export function embedRecipes(root: string, page: string): string {
   const parts = regions(root);
   return readText(root, page).replace(

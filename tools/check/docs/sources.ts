@@ -17,7 +17,7 @@ export function stringsOfType(source: string, name: string): string[] {
   return matches(body, /"(\w+)"/g);
 }
 
-/** The members of `export interface Name { … }` that stand at its first level. */
+/** The members of `export interface Name { … }` at its first level. */
 export function members(source: string, name: string): string[] {
   const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n(.*?)^\\}`, "ms").exec(source)?.[1] ?? "";
   return matches(body, /^ {2}(\w+)\??:/gm);

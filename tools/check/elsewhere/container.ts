@@ -1,5 +1,5 @@
-// npm run test:elsewhere -- container: what `npm test` runs, on a Redis in a container, or one line
-// that says why not. Arguments are passed on to vitest.
+// npm run test:elsewhere -- container: runs `npm test` on a Redis in a container, or prints one
+// line that says why that is impossible. Arguments are passed on to vitest.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const obstacle = await whyNoContainer();
 if (obstacle === null) {
   const root = fileURLToPath(new URL("../../..", import.meta.url));
   const vitest = fileURLToPath(new URL("../../../node_modules/vitest/vitest.mjs", import.meta.url));
-  const tests = spawn(process.execPath, [vitest, "run", "--project", "default", ...process.argv.slice(2)], {
+  const tests = spawn(process.execPath, [vitest, "run", "--project", "default*", ...process.argv.slice(2)], {
     cwd: root,
     env: { ...process.env, TEST_REDIS: "container" },
     stdio: "inherit",

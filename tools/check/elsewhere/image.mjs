@@ -5,7 +5,8 @@
 //   npm run test:elsewhere -- image
 //   TEST_REDIS_IMAGE=holdfast-redis npm run test:elsewhere -- container
 //
-// Where no Docker runs, Debian's engine will do, started by hand as root and without touching the firewall:
+// If no Docker runs, Debian's engine is enough, started by hand as root and without touching the
+// firewall:
 //
 //   apt-get install -y --no-install-recommends docker.io
 //   dir=$(mktemp -d); export DOCKER_HOST=unix://$dir/docker.sock
@@ -13,14 +14,15 @@
 //     --iptables=false --ip6tables=false >$dir/log 2>&1 &
 //   until docker info >/dev/null 2>&1; do sleep 0.2; done
 //
-// In a machine that is itself a container, TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 tells where its
-// own Docker publishes ports. At the end: kill $(cat $dir/pid), and ip link delete docker0.
+// On a machine that is itself a container, TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 names the host on
+// which its own Docker publishes ports. At the end: kill $(cat $dir/pid), and ip link delete
+// docker0.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 
 const name = process.argv[2] ?? "holdfast-redis";
 
-/** The path of the first of these programs that the PATH has. */
+/** The path of the first of these programs on the PATH. */
 function onPath(...programs) {
   for (const program of programs) {
     try {
@@ -35,7 +37,8 @@ const server = onPath("redis-server", "valkey-server");
 const libraries = execFileSync("ldd", [server], { encoding: "utf8" }).match(/\/\S+(?= \(0x)/g) ?? [];
 const files = [server, ...libraries].map((path) => path.slice(1));
 
-// Links are followed, so each file stands where the loader looks for it. The server has one name and place.
+// Follows links, so that each file is where the loader expects it. The server has one name and
+// place.
 const rename = `s,^${server.slice(1)}$,usr/bin/redis-server,`;
 const tar = spawn("tar", ["-C", "/", "-ch", "--transform", rename, ...files], {
   stdio: ["ignore", "pipe", "inherit"],

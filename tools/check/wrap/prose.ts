@@ -1,11 +1,11 @@
-/** How a line of a comment begins, if not as any line of a paragraph does. */
+/** How a line of a comment begins if it is not an ordinary line of a paragraph. */
 interface Head {
-  /** As it stands in the line, white space included. */
+  /** As written in the line, white space included. */
   readonly text: string;
   /** The column at which further lines of it begin, unless the author has indented them otherwise. */
   readonly hang: number;
   readonly isItem: boolean;
-  /** Set in columns: a name, some blanks, what it is. */
+  /** Set in columns: a name, some blanks, an explanation. */
   readonly isRow: boolean;
 }
 
@@ -14,7 +14,7 @@ interface Block {
   readonly lines: string[];
   readonly indent: number;
   readonly head: Head | null;
-  /** Where further lines begin; null as long as there is none, and the head decides. */
+  /** Where further lines begin; null while there is none, and the head decides. */
   hang: number | null;
   readonly isKept: boolean;
 }
@@ -23,7 +23,7 @@ interface Block {
 const BY_HAND = 140;
 const LABELLED = 8;
 const DIRECTIVE = /^(biome-ignore|@ts-|@include|@vitest|@__|#region|#endregion|\/ <)/;
-/** A line that is shorter was ended where the author wanted. */
+/** The author ended a shorter line on purpose. */
 const SHORT = 95;
 const ENDS_SENTENCE = /[.!?]["'”’)\]`*_]*$/;
 
@@ -32,16 +32,18 @@ export interface Limits {
   readonly width: number;
   /** Columns that a line may have before its paragraph is wrapped. */
   readonly most: number;
-  /** May there be lists in columns, as in the headers of scripts? Elsewhere what is indented is code. */
+  /**
+   * May there be lists in columns, as in the headers of scripts? Elsewhere indented text is code.
+   */
   readonly hasColumns: boolean;
 }
 
 /**
- * Wraps the paragraphs of a comment in which a line is too long; all else stays as it is: other
+ * Wraps the paragraphs of a comment in which a line is too long, and changes nothing else: other
  * paragraphs, tables, code in fences, below `@example` or indented, and directives of tools.
  *
  * A line break is kept where a list item, a tag, a `RACE:` or a row of a script's header begins,
- * and where a sentence ends although the next word would have found room.
+ * and where a sentence ends although the next word would have fitted.
  *
  * @param lines the text of the comment, without what marks it as a comment
  */
@@ -81,7 +83,7 @@ function split(lines: readonly string[], hasColumns: boolean): Block[] {
       if (before.lines.length === 2) before.hang = indent;
       continue;
     }
-    // Below an item stands what belongs to it.
+    // Text below an item belongs to it.
     const above = blocks.findLast(({ isKept }) => !isKept);
     const isCode = indent > 0 && !head?.isItem && !(above && hangOf(above) === indent);
     if (!hasColumns && (isCode || head?.isRow)) {
@@ -94,7 +96,7 @@ function split(lines: readonly string[], hasColumns: boolean): Block[] {
   return blocks;
 }
 
-/** @param isArgument does the line stand where the arguments of a script are listed? */
+/** @param isArgument is the line among the arguments of a script? */
 function headOf(line: string, indent: number, isArgument: boolean): Head | null {
   const [item] = /^ *(?:[-*+•] |\d+[.)] )/.exec(line) ?? [];
   if (item !== undefined) return { text: item, hang: item.length, isItem: true, isRow: false };
@@ -109,7 +111,7 @@ function headOf(line: string, indent: number, isArgument: boolean): Head | null 
   return null;
 }
 
-/** What goes with a label of a script's header goes on below the arguments. */
+/** The text of a label of a script's header continues below the arguments. */
 const hangOfRow = (row: string): number => (/^[A-Z]+ +$/.test(row) ? LABELLED : row.length);
 
 const hangOf = ({ hang, head, indent }: Block): number => hang ?? head?.hang ?? indent;
@@ -123,7 +125,7 @@ function goesOn(block: Block, line: string, indent: number, longest: number): bo
   return isPlace && !isBreak(lines.at(-1) ?? "", line.trimStart(), longest);
 }
 
-/** Did the author begin a new line here, and not only run out of room? */
+/** Did the author begin a new line here on purpose, and not for want of room? */
 function isBreak(before: string, next: string, longest: number): boolean {
   const [word = ""] = next.split(" ", 1);
   const hadRoom = before.length > BY_HAND || before.length + 1 + word.length <= longest;
@@ -151,8 +153,8 @@ function fill(block: Block, width: number): string[] {
 }
 
 /**
- * What must stay together: a word, a piece of code, a number; and with the word before it what
- * would look like a new item.
+ * Pieces that must stay together: a word, a piece of code, a number; and with the preceding word, a
+ * piece that would look like a new item.
  */
 function words(text: string): string[] {
   const pieces =

@@ -6,13 +6,13 @@ import { type Limits, wrapProse } from "./prose.ts";
 const WIDTH = 100;
 const MOST = 110;
 
-/** Where the code before a comment goes on from the line before: nothing may come between the two. */
+/** The code before a comment continues from the previous line: nothing may come between the two. */
 const GOES_ON = /^\s*[)}\].?:|&]/;
 
 /**
  * A source with its long comments wrapped. Its code stays the same.
  *
- * @throws Error when it would not
+ * @throws Error if it would not
  */
 export function wrapSource(path: string, source: string): string {
   let wrapped = "";
@@ -27,12 +27,12 @@ export function wrapSource(path: string, source: string): string {
   return wrapped;
 }
 
-/** The lines that are too long, from 1, without those that cannot be broken. */
+/** The lines that are too long, from 1, except those that cannot be broken. */
 export function longLines(path: string, source: string): number[] {
   const commented = commentedLines(path, source);
   return source.split("\n").flatMap((line, i) => {
     if (line.length <= MOST) return [];
-    // Biome has broken the code that can be broken, and a macro of Promela is one line.
+    // Biome has broken all code that can be broken, and a macro of Promela is one line.
     if (!commented.has(i) && (isScript(path) || path.endsWith(".pml"))) return [];
     return isUnbreakable(line) ? [] : [i + 1];
   });
@@ -45,14 +45,14 @@ interface Replacement {
 }
 
 const isScript = (path: string): boolean => /\.[cm]?[jt]s$/.test(path);
-/** For lines that are so much shorter, because of what stands before them. */
+/** For lines that are shorter by the text before them. */
 const limits = (shorter: number, path: string): Limits => ({
   width: WIDTH - shorter,
   most: MOST - shorter,
   hasColumns: /\.(lua|pml)$/.test(path),
 });
 
-/** One long word, such as an address; a row of a table; what a tool reads. */
+/** One long word, such as an address; a row of a table; a tool's directive. */
 function isUnbreakable(line: string): boolean {
   const text = line.trim().replace(/^(\/\/|\/\*\*?|\*|--)\s*/, "");
   return /^(\||biome-ignore|@ts-)/.test(text) || text.split(/\s+/).some((word) => word.length > MOST / 2);
@@ -123,7 +123,7 @@ function* replacements(path: string, source: string): Generator<Replacement> {
 function wrapRun(run: string, indent: string, path: string): string {
   const mark = run.slice(0, 2);
   const lines = run.split("\n").map((line) => line.trimStart().slice(2));
-  // A blank stands behind each mark, or the lines are no prose.
+  // Each marker is followed by a blank, otherwise the lines are no prose.
   if (lines.some((line) => !/^( |$)/.test(line))) return run;
   const prose = lines.map((line) => line.slice(1));
   const wrapped = wrapProse(prose, limits(indent.length + 3, path));
@@ -145,7 +145,7 @@ function wrapBlock(comment: string, indent: string, path: string): string {
   return [mark, ...wrapped.map((line) => ` * ${line}`.trimEnd()), " */"].join(`\n${indent}`);
 }
 
-/** What a source does, without its comments. */
+/** A source without its comments. */
 function codeOf(path: string, source: string): string {
   if (!isScript(path)) {
     const comment = path.endsWith(".lua") ? /^[ \t]*--.*$/gm : /^[ \t]*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm;

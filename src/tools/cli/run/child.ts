@@ -12,25 +12,25 @@ import { everything } from "./processes.ts";
 import { codeOf, type Signals, Stopping } from "./signals.ts";
 import { TerminalGroup } from "./terminal-group.ts";
 
-/** How a command has ended. */
+/** How a command ended. */
 interface Ended {
-  /** What it returned; 128 + n where signal n has ended it. */
+  /** Its exit code; 128 + n: signal n ended it. */
   readonly code: number;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A command that runs. */
+/** A running command. */
 interface Running {
   readonly group: Group;
   readonly ended: Promise<Ended>;
 }
 
 /**
- * Without a terminal the command has a session and a group of its own, so that signals reach all
- * that it starts. With one it must stay in the foreground group, or it could not read from the
- * terminal; what is typed there, Ctrl-C too, reaches it from the terminal.
+ * Starts the command. Without a terminal it gets its own session and group, so that signals reach
+ * all of its processes. With one it must stay in the foreground group to read from the terminal,
+ * and gets Ctrl-C and other keys from it directly.
  *
- * @throws ExitError where it cannot be started.
+ * @throws ExitError if it cannot be started.
  */
 async function start(
   [file, ...args]: readonly [string, ...string[]],
@@ -48,11 +48,11 @@ async function start(
     await once(child, "spawn");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // Of a script ENOENT may mean what it names behind #!.
+    // For a script, ENOENT may mean the program named after #!.
     const isThere = file.includes("/") && existsSync(file);
     if (code === "ENOENT" && !isThere)
       throw new ExitError(EXIT.notFound, `${quoteWhole(file)} cannot be run: there is no such command.`);
-    const why = isThere && code === "ENOENT" ? "what it names behind #! is not there" : message;
+    const why = isThere && code === "ENOENT" ? "the program named after #! does not exist" : message;
     throw new ExitError(EXIT.cannotRun, `${quoteWhole(file)} cannot be run: ${why}.`);
   }
   const ended = new Promise<Ended>((resolve) => {
@@ -60,38 +60,38 @@ async function start(
       resolve({ code: signal === null ? (code ?? 0) : codeOf(signal), signal }),
     );
   });
-  const pid = child.pid as number; // It is there: the command was started.
+  const pid = child.pid as number; // It exists: the command was started.
   return { group: hasTerminal ? new TerminalGroup(pid, before) : new OwnGroup(pid), ended };
 }
 
-/** What became of a command. */
+/** How a command ended, and why. */
 export interface Outcome extends Ended {
   readonly cause: Guard["cause"];
-  /** A signal by which this program was told to end, while it was stopping the command for a loss. */
+  /** A signal that told this program to end while it was stopping the command because of a loss. */
   readonly told: NodeJS.Signals | null;
 }
 
 /**
- * Keys of the terminal, and its end, reach the command in its group by themselves: sent again they
- * would come twice.
+ * Keys of the terminal, and its end, reach the command's group directly: if they were sent again,
+ * they would come twice.
  */
 const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT", "SIGHUP"]);
 
-/** Those after which one that is stopped goes on to hear them, as of timeout(1). */
+/** After these a stopped command is continued, so that it receives them, as timeout(1) does. */
 const ENDING: ReadonlySet<NodeJS.Signals> = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
 
-/** Those that tell a program to end. */
+/** Signals that tell a program to end. */
 const TELLING: ReadonlySet<NodeJS.Signals> = new Set([...ENDING, "SIGQUIT"]);
 
-/** Under a lock of a run around this one, which looks after it. */
+/** Under the lock of an enclosing run, which watches it. */
 export const UNGUARDED: Held = {
   signal: new AbortController().signal,
   remaining: Number.POSITIVE_INFINITY,
 };
 
 /**
- * Runs the command while that is held. `started`: called when it runs. Resolves when nothing of the
- * command runs any more. @throws ExitError
+ * Runs the command while the lock is held. `started`: called when it runs. Resolves when none of
+ * the command's processes runs any more. @throws ExitError
  */
 export async function runUnder(
   held: Held,
@@ -102,13 +102,13 @@ export async function runUnder(
   started: () => void = () => {},
 ): Promise<Outcome> {
   output.mayBlock = false;
-  // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
+  // RACE: this program may have been paused, or have waited for a terminal, since it got the lock.
   if (held.signal.aborted || held.remaining <= plan.killAfter) {
     output.fail("The lock was lost, or about to be, before the command was started: it was not run.");
     return { code: EXIT.lost, signal: null, cause: "lost", told: null };
   }
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
-  // With a terminal the command is stopped by that, and may want to put it in order first.
+  // With a terminal, the terminal stops the command, which may want to restore the terminal first.
   const stopping = hasTerminal ? null : new Stopping();
   let guard: Guard | null = null;
   let told: NodeJS.Signals | null = null;
@@ -121,7 +121,7 @@ export async function runUnder(
       group.signal(signal);
       if (ENDING.has(signal)) group.signal("SIGCONT");
     };
-    // RACE: it came while the command was being started, and was meant for that.
+    // RACE: the signal came while the command was being started, and was meant for it.
     if (signals.received) pass(signals.received);
     signals.to(pass);
     const guarding = new Guard(group, held, plan, output);

@@ -21,8 +21,8 @@ const FLAGS = {
 };
 
 /**
- * Before it campaigns again, in ms, and how long a term that has just begun may take to have its
- * whole time.
+ * The pause before it campaigns again, in ms, and how long a new term may take to get its whole
+ * lease.
  */
 const AGAIN = 150;
 const WHOLE = 1_500;
@@ -85,7 +85,7 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
   }
 }
 
-/** Until a signal comes, or Redis lets this program in no more: its reason is thrown. */
+/** Until a signal comes, or Redis refuses this program: throws its reason. */
 async function observe(election: Election, signal: AbortSignal, output: Output): Promise<never> {
   for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
@@ -94,7 +94,7 @@ async function observe(election: Election, signal: AbortSignal, output: Output):
   throw signal.reason;
 }
 
-/** Of a client's id, as it may be printed: label, host and process. */
+/** The printable part of a client's id: label, host and process. */
 const withoutRandom = (id: string): string => visible(id.replace(/:[0-9a-f]{16}$/, ""));
 
 interface Candidate {
@@ -103,9 +103,9 @@ interface Candidate {
   readonly locks: LockClient;
   readonly value: string;
   readonly signals: Signals;
-  /** Aborted by a signal that ends the candidacy. */
+  /** Aborted when a signal ends the candidacy. */
   readonly stopping: AbortController;
-  /** Does its command run? */
+  /** Is its command running? */
   readonly leading: { now: boolean };
   readonly output: Output;
 }
@@ -126,11 +126,12 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
     const leads = () => output.say(`Leads ${visible(name)}.`);
     outcome = await runUnder(term, plan, environment, signals, output, leads);
     leading.now = false;
-    // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals
-    // were the command's, such as SIGHUP.
+    // After a loss it must not campaign again if a signal has asked it to stop meanwhile. Earlier
+    // signals, such as SIGHUP, were for the command.
     if (outcome.told) stopping.abort(new Interrupted());
     else signals.forget();
-    // RACE: a signal that comes while the lead is given back must not cut that off, however often it comes.
+    // RACE: signals that come while the lead is given back must not interrupt that, however many
+    // come.
     if (term.held) signals.to(() => stopping.abort(new Interrupted()));
     else endWaiting(signals, stopping);
     report = waitFor(election, name, output);
@@ -140,11 +141,11 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
     stopping.signal.throwIfAborted();
     for (;;) {
       const ended = await election.runAsLeader({ value, signal: stopping.signal }, body);
-      // Stopped for a loss that then did not come: it is a candidate again.
+      // The command was stopped for a loss that did not happen after all: it is a candidate again.
       if (!ended.value?.cause || stopping.signal.aborted) break;
       await pause(AGAIN);
     }
-    // Stopped while it was a candidate: by a signal, or because Redis lets this program in no more.
+    // It ended as a candidate: by a signal, or because Redis refuses this program.
     if (outcome === null) stopping.signal.throwIfAborted();
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
@@ -172,8 +173,8 @@ const waitFor = (election: Election, name: string, output: Output): WaitReport =
   }, output);
 
 /**
- * A term that was handed over begins with a short time, which is raised at once: that must not look
- * like a renewal that fails.
+ * A term that was handed over begins with a short time, which is raised at once: that must not
+ * count as a failing renewal.
  */
 async function whole(term: Term, { lease }: Plan): Promise<void> {
   const since = performance.now();

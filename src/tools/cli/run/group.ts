@@ -1,31 +1,31 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { lineOf, processes, send } from "./processes.ts";
 
-/** A command with everything that it has started, as far as that can be told. */
+/** A command with all processes that it has started, as far as that can be determined. */
 export interface Group {
   /**
-   * Sends a signal to all of it. False: the system refuses that for some of it, which belong to
-   * another user by now.
+   * Sends a signal to all of it. False: the system refuses that for a part that belongs to another
+   * user by now.
    */
   signal(signal: NodeJS.Signals): boolean;
-  /** How many processes of it run. */
+  /** How many of its processes run. */
   size(): number;
 }
 
-/** Between looks whether a group is gone, in ms. */
+/** Between checks whether a group is gone, in ms. */
 const LOOK_MIN = 5;
 const LOOK_MAX = 200;
 
 /**
- * What a `holdfast` inside of the command cannot hand on to its own command, which has a session of
- * its own.
+ * Signals that a `holdfast` inside the command cannot forward to its own command, which has its own
+ * session.
  */
 const DEAF: ReadonlySet<NodeJS.Signals> = new Set(["SIGKILL", "SIGSTOP", "SIGCONT"]);
 
-/** A group of its own, whose number is the command's process id. */
+/** Its own group, whose number is the command's process id. */
 export class OwnGroup implements Group {
   readonly #id: number;
-  /** Further groups that have been sent what nothing in them can hand on. */
+  /** Further groups that were sent signals which nothing in them can forward. */
   #inner: readonly number[] = [];
 
   constructor(id: number) {
@@ -33,8 +33,8 @@ export class OwnGroup implements Group {
   }
 
   signal(signal: NodeJS.Signals): boolean {
-    // RACE: they are looked for before the signal, because nothing tells whose they are once their
-    // parents are dead.
+    // RACE: find them before the signal: once their parents are dead, nothing shows where they
+    // belong.
     if (DEAF.has(signal)) this.#inner = this.#lookInside();
     const sent = [this.#id, ...this.#inner].map((group) => send(-group, signal));
     return !sent.includes("refused");
@@ -42,16 +42,16 @@ export class OwnGroup implements Group {
 
   size(): number {
     this.#inner = this.#inner.filter(exists);
-    // Mostly it is gone, and that is cheap to find out.
+    // Usually it is gone, which is cheap to check.
     if (!exists(this.#id) && this.#inner.length === 0) return 0;
     try {
       return processes().filter(({ group }) => group === this.#id || this.#inner.includes(group)).length;
     } catch {
-      return 1; // There is something, however much.
+      return 1; // Some process is left, but how many is unknown.
     }
   }
 
-  /** Groups of what descends from this program. */
+  /** The groups of this program's descendants. */
   #lookInside(): number[] {
     const groups = new Set(this.#inner.filter(exists));
     try {
@@ -62,13 +62,16 @@ export class OwnGroup implements Group {
       groups.delete(byPid.get(process.pid)?.group ?? 0);
       groups.delete(this.#id);
     } catch {
-      // The command's own group is left, which needs no looking.
+      // The command's own group remains, which needs no search.
     }
     return [...groups];
   }
 }
 
-/** Resolves when nothing of it runs any more. `late`: called once when that takes longer than a second. */
+/**
+ * Resolves when none of its processes runs any more. `late`: called once when that takes longer
+ * than a second.
+ */
 export async function gone(group: Group, late: (size: number) => void): Promise<void> {
   const since = performance.now();
   let isTold = false;

@@ -4,7 +4,7 @@ import type { Output } from "../output.ts";
 import type { Group } from "./group.ts";
 import type { Plan } from "./plan.ts";
 
-/** What is held while the command runs. */
+/** The lock during the command. */
 export interface Held {
   /** Aborts when it is lost. */
   readonly signal: AbortSignal;
@@ -13,24 +13,24 @@ export interface Held {
 }
 
 /**
- * SIGKILL comes so long before the end, at the most, in ms: a late timer, and the time that
+ * SIGKILL comes at most this many ms before the end: allows for a late timer, and for the time that
  * processes take to die.
  */
 const MARGIN_MOST = 250;
-/** A timer is set for no longer than this, in ms. */
+/** The longest timer, in ms. */
 const LOOK_MOST = 60_000;
-/** SIGKILL is repeated, because a process may be born while it goes around. In ms. */
+/** SIGKILL is repeated, because a process may be started while it is being sent. In ms. */
 const KILL_AGAIN = 50;
 
 /**
- * Stops a command before others may get its lock.
+ * Stops a command before other processes may get its lock.
  *
  * | what happens | the command gets |
  * |---|---|
  * | renewals fail, and `killAfter` is left of the lease | the first signal |
- * | they go on failing, and nothing is left | SIGKILL, just before the end: `lease.signal` aborts when others may get in, which is too late to start dying |
- * | the lock is taken by force, or is gone from Redis | the first signal at once, and SIGKILL after `killAfter`: others may be in already |
- * | this process stood still past the end | SIGKILL at once |
+ * | they go on failing, and nothing is left | SIGKILL, just before the end: `lease.signal` aborts when others may get the lock, which is too late |
+ * | the lock is force-released, or is gone from Redis | the first signal at once, and SIGKILL after `killAfter`: others may have it already |
+ * | this process was paused past the end | SIGKILL at once |
  * | `maxHold` is over | the first signal, and SIGKILL after `killAfter` |
  */
 export class Guard {
@@ -46,7 +46,7 @@ export class Guard {
   #holding: NodeJS.Timeout | undefined;
   #killing: NodeJS.Timeout | undefined;
   #isWarned = false;
-  /** What the command was said to get for a loss. */
+  /** What was last reported as the consequence of a loss. */
   #said: string | null = null;
   #isRefused = false;
 
@@ -64,15 +64,15 @@ export class Guard {
     }
   }
 
-  /** This program was stopped, and has stopped its command before that: both go on. */
+  /** This program was stopped, after stopping its command: continues both. */
   resume(): void {
-    // RACE: the lease may have ended meanwhile. Continued first, the command would run beside the
-    // next holder's.
+    // RACE: the lease may have ended meanwhile. If the command were continued first, it would run
+    // at the same time as the next holder's.
     if (this.#held.remaining <= this.#margin) this.#expired();
     this.#send("SIGCONT");
   }
 
-  /** The command is gone. */
+  /** The command has ended. */
   end(): void {
     this.#held.signal.removeEventListener("abort", this.#lost);
     for (const timer of [this.#looking, this.#holding, this.#killing]) clearTimeout(timer);
@@ -123,7 +123,7 @@ export class Guard {
 
   #tooLong(maxHold: number): void {
     const { firstSignal, killAfter, stopsOnLoss } = this.#plan;
-    // A loss that the command outlives is not what has ended it.
+    // If the command survives a loss, the loss did not end it.
     if (!stopsOnLoss || this.cause === null) this.cause = "max-hold";
     this.#send(firstSignal);
     this.#killing ??= after(killAfter, () => this.#kill());
@@ -132,7 +132,7 @@ export class Guard {
     );
   }
 
-  /** For a loss. It signals first and speaks then. */
+  /** For a loss. Sends the signal before it prints. */
   #stop(signal: NodeJS.Signals, what: string): void {
     const { stopsOnLoss } = this.#plan;
     if (stopsOnLoss || this.cause === null) this.cause = "lost";
@@ -147,7 +147,7 @@ export class Guard {
 
   #send(signal: NodeJS.Signals): void {
     const isSent = this.#group.signal(signal);
-    // One that is stopped would not hear it.
+    // A stopped process would not receive it.
     if (signal !== "SIGKILL" && signal !== "SIGCONT") this.#group.signal("SIGCONT");
     if (isSent || this.#isRefused) return;
     this.#isRefused = true;
@@ -163,6 +163,6 @@ export class Guard {
   }
 }
 
-/** At most so far ahead as timers can be set: what is called looks again. */
+/** At most as far ahead as timers can be set: the callback checks again. */
 const after = (ms: number, then: () => void): NodeJS.Timeout =>
   setTimeout(then, Math.min(Math.max(0, ms), LOOK_MOST));

@@ -3,26 +3,26 @@ import { clientOf } from "../../../inside.ts";
 import type { Held } from "./guard.ts";
 import type { RunPlan, Wanted } from "./plan.ts";
 
-/** Held for the command. */
+/** Acquired for the command. */
 export interface Acquired extends Held {
-  /** What it runs under. Without a token: permits. */
+  /** The locks that it runs under. Without a token: permits. */
   readonly held: readonly Fenced[];
   /**
-   * Aborts when somebody waits. To read it subscribes the client, so that it hears at once when the
-   * lock is taken by force.
+   * Aborts when another caller waits. Reading it subscribes the client, so that it is notified of a
+   * force-release at once.
    */
   readonly wanted: AbortSignal;
   extend(ms: number): Promise<void>;
   leave(): Promise<void>;
 }
 
-/** A name as the lock that is wanted of it. */
+/** The lock of a name that is wanted. */
 export function lockOf(locks: LockClient, name: string, wanted: Extract<Wanted, { fair: boolean }>): Lock {
   if (wanted.kind === "lock") return wanted.fair ? locks.fairLock(name) : locks.lock(name);
   return locks.readWriteLock(name, { fair: wanted.fair })[wanted.kind];
 }
 
-/** @throws LockTimeoutError where others have it; what `lock()` throws. */
+/** @throws LockTimeoutError if another process holds it; the errors of `lock()`. */
 export async function acquire(
   locks: LockClient,
   { names, wanted, wait }: RunPlan & { readonly wanted: Exclude<Wanted, { kind: "once" }> },
@@ -62,8 +62,8 @@ function acquired(
 }
 
 /**
- * What a command runs under, as those inside it are told. Of a lock its token says which hold it
- * is, of permits their client.
+ * The lock that a command runs under, for commands inside it. A lock is identified by the token of
+ * its hold, permits by the client.
  */
 export type Inherited = { readonly name: string } & (
   | { readonly kind: "lock" | "read" | "write" | "election"; readonly token: number }
@@ -84,10 +84,7 @@ export const inheritable = (
 ): Inherited[] =>
   held.map(({ name, token = 0 }) => (kind === "permit" ? { kind, name, client } : { kind, name, token }));
 
-/**
- * What a command finds in its environment: the names and tokens one a line, and all that is held
- * around it.
- */
+/** A command's environment: the names and tokens, one a line, and all that is held around it. */
 export function environmentOf(
   held: readonly Fenced[],
   lease: number,
@@ -96,14 +93,14 @@ export function environmentOf(
   const tokens = held.flatMap(({ token = [] }) => token);
   return {
     HOLDFAST_LOCK: held.map(({ name }) => name).join("\n"),
-    // Of permits none, and not that of a run around this one, which is of another name.
+    // Permits have none; and an enclosing run's token is for another name.
     HOLDFAST_TOKEN: tokens.length > 0 ? tokens.join("\n") : undefined,
     HOLDFAST_LEASE_MS: String(lease),
     HOLDFAST_HOLD: JSON.stringify(all),
   };
 }
 
-/** What the runs around this one hold. Whatever else stands there is nothing. */
+/** What the enclosing runs hold. Any other text counts as nothing. */
 export function inheritedFrom(text = process.env.HOLDFAST_HOLD): Inherited[] {
   try {
     const list: unknown = JSON.parse(text ?? "[]");
@@ -120,18 +117,18 @@ function isInherited(one: unknown): one is Inherited {
   return typeof kind === "string" && typeof name === "string" && isKnown;
 }
 
-/** What a run that wants this would wait for in vain, where a run around it has it. */
+/** Would a run that wants this wait forever for an enclosing run that has it? */
 export const conflicts = (wanted: Wanted["kind"], held: Inherited["kind"]): boolean =>
   wanted === held || (wanted === "read" && held === "write") || (wanted === "write" && held === "read");
 
-/** May it run under what the run around it holds? */
+/** May it run under what the enclosing run holds? */
 export const covers = (wanted: Wanted["kind"], held: Inherited["kind"]): boolean =>
   (wanted === held && wanted !== "permit") || (wanted === "read" && held === "write");
 
 /**
- * Is it held still, in this Redis? Token and client tell that: one host has several names, and one
- * name several hosts. What a command leaves running, such as a terminal multiplexer, keeps its
- * environment for ever, and must not hand a lock on that has long been another's.
+ * Is it still held, in this Redis? Token and client show that: one host has several names, and one
+ * name several hosts. A process that a command leaves running, such as a terminal multiplexer,
+ * keeps its environment, and must not inherit a lock that has long had another holder.
  */
 export async function isStillHeld(locks: LockClient, one: Inherited): Promise<boolean> {
   const { name } = one;

@@ -6,7 +6,7 @@ import { didYouMean } from "../closest.ts";
 import { UsageError } from "../exit-codes.ts";
 import { cutLabel } from "../people.ts";
 
-/** Of every command that runs another one under a lock. */
+/** The flags of every command that runs another one under a lock. */
 export const RUNNING = {
   lease: duration(
     null,
@@ -63,7 +63,7 @@ function signalName(short: string, help: string): Flag<NodeJS.Signals> {
   return { short, shows: "<signal>", help, read };
 }
 
-/** What to run, and how it is stopped. */
+/** What to run, and how to stop it. */
 export interface Plan {
   readonly command: readonly [file: string, ...args: string[]];
   readonly lease: number;
@@ -75,7 +75,7 @@ export interface Plan {
   readonly maxHold: number | null;
 }
 
-/** What it needs to run. */
+/** The kind of lock that it needs. */
 export type Wanted =
   | { readonly kind: "lock"; readonly fair: boolean }
   | { readonly kind: "read" | "write"; readonly fair: boolean }
@@ -87,7 +87,7 @@ export interface RunPlan extends Plan {
   readonly wanted: Wanted;
   /** ms. */
   readonly wait: number;
-  /** ms for which it tries to reach Redis. */
+  /** How many ms it tries to reach Redis. */
   readonly redisWait: number;
   readonly conflictCode: number;
 }
@@ -116,8 +116,8 @@ export function planOf(
   if (lease < LEASE_LEAST)
     throw new UsageError("--lease takes 1s at least: processes do not start and end faster than that.");
   const killAfter = values["kill-after"] ?? Math.min(KILL_AFTER, Math.floor(lease / 3));
-  // A lease in good order has two thirds of its time left before each renewal; with less than half,
-  // one has failed.
+  // A healthy lease has two thirds of its time left before each renewal; with less than half, one
+  // has failed.
   if (killAfter > lease / 2)
     throw new UsageError(
       "--kill-after takes at most half of the lease, or the command would be stopped while all is well.",
@@ -194,7 +194,7 @@ function wantedOf(values: Values<typeof RUN>, kind: Kind): Wanted {
   return kind === "exclusive" ? { kind: "write", fair } : { kind: "lock", fair };
 }
 
-/** A command that hangs must not take the time of the next renewal. */
+/** A command that hangs must not use up the time of the next renewal. */
 export const clientOptions = ({ lease, label }: Plan) => ({
   label,
   leaseTime: lease,

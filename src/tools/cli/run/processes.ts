@@ -6,19 +6,16 @@ export interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
-  /** When it was started, in words of the system: numbers of processes are used again. */
+  /** When it was started, in the system's format: process numbers are reused. */
   readonly start: string;
 }
 
-/**
- * All that run; not those that have ended and are only not collected yet, which in a container
- * nobody may ever do. May throw.
- */
+/** All that run; not zombies, which a container may never collect. May throw. */
 export function processes(): Process[] {
   return process.platform === "linux" ? fromProc() : fromPs();
 }
 
-/** Tells a process from a later one with the same number. */
+/** Distinguishes a process from a later one with the same number. */
 export const keyOf = ({ pid, start }: Process): string => `${pid} ${start}`;
 
 /** The process, its parent, and so on. */
@@ -33,13 +30,13 @@ export function* lineOf(
   }
 }
 
-/** Containers mostly have no ps. */
+/** Containers usually have no ps. */
 function fromProc(): Process[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
       const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-      // Behind the program's name, which may have spaces and brackets in it.
+      // After the program's name, which may contain spaces and brackets.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       const [state = "Z", parent, group] = fields;
       const start = fields[19] ?? "";
@@ -47,8 +44,8 @@ function fromProc(): Process[] {
         ? []
         : [{ pid: Number(name), parent: Number(parent), group: Number(group), start }];
     } catch (error) {
-      // It has ended meanwhile, or is hidden from this user. Where files run out, all would seem to
-      // have ended.
+      // It has ended meanwhile, or is hidden from this user. But if the process has run out of
+      // files, all would seem to have ended.
       if (/^(EMFILE|ENFILE|ENOMEM)$/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
       return [];
     }
@@ -68,7 +65,7 @@ function fromPs(): Process[] {
 
 const isOver = (state: string): boolean => /^[ZX]/.test(state);
 
-/** What runs on this machine. Null: it cannot be told. */
+/** All processes of this machine. Null: unknown. */
 export function everything(): ReadonlySet<string> | null {
   try {
     return new Set(processes().map(keyOf));
@@ -83,7 +80,7 @@ export function send(pid: number, signal: NodeJS.Signals | 0): "sent" | "gone" |
     process.kill(pid, signal);
     return "sent";
   } catch (error) {
-    // EPERM: it is there, and belongs to another user by now.
+    // EPERM: it exists, and belongs to another user by now.
     return (error as NodeJS.ErrnoException).code === "EPERM" ? "refused" : "gone";
   }
 }

@@ -6,13 +6,13 @@ import type { Output } from "../output.ts";
 import { lockOf } from "./hold.ts";
 import type { Wanted } from "./plan.ts";
 
-/** First after so many ms, and then in these intervals. */
+/** The time to the first report, and the interval after it, in ms. */
 const FIRST = 500;
 const AGAIN = 10_000;
 
 /**
- * Says on stderr for which holder this program waits, or that Redis is away: at first, and whenever
- * that is another one. Ends with `stop()`.
+ * Reports on stderr for which holder this program waits, or that Redis is away: the first time, and
+ * at each change. Ends with `stop()`.
  */
 export class WaitReport {
   readonly #look: () => Promise<string | null>;
@@ -22,7 +22,7 @@ export class WaitReport {
   #said = "";
   #isOver = false;
 
-  /** `look`: what has it, in words; null: nobody that is known. */
+  /** `look`: the holder, in words; null: unknown. */
   constructor(look: () => Promise<string | null>, output: Output) {
     this.#look = look;
     this.#output = output;
@@ -53,7 +53,7 @@ export class WaitReport {
   }
 }
 
-/** In words what has the lock. Null: nothing that is known. */
+/** The holder in words. Null: unknown. */
 export async function holderInWords(locks: LockClient, name: string, wanted: Wanted): Promise<string | null> {
   if (wanted.kind === "once") return null;
   if (wanted.kind === "permit") {
@@ -72,7 +72,7 @@ export async function holderInWords(locks: LockClient, name: string, wanted: Wan
   return heldBy(name, `${mode === "read" ? "the reader " : ""}${showParty(first)}${others}`);
 }
 
-/** The same, by the error that the wait ended with: Redis does not say it any more. */
+/** The same, from the error that ended the wait: Redis no longer has the answer. */
 export const withHolder = (name: string, { holder }: LockTimeoutError): string =>
   heldBy(name, holder === null ? "another process" : showParty(holder));
 

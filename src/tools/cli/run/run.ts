@@ -22,28 +22,28 @@ import { clientOptions, RUN, type RunPlan, runPlanOf, type Wanted } from "./plan
 import { holderInWords, WaitReport, withHolder } from "./report.ts";
 import { codeOf, dieBy, endWaiting, Interrupted, Signals } from "./signals.ts";
 
-/** What `--json` reports, in one line on stderr at the end. */
+/** The report of `--json`, in one line on stderr at the end. */
 interface Report {
   readonly outcome: "exited" | "busy" | "lost" | "max-hold" | "skipped" | "interrupted";
   readonly code: number;
-  /** What has ended the command, or the waiting. */
+  /** The signal that ended the command, or the wait. */
   readonly signal?: NodeJS.Signals | null;
   readonly tokens?: readonly number[];
   readonly waitedFor?: number;
 }
 
-/** All that the ways of running share. */
+/** Common to all ways of running. */
 interface Job {
   readonly plan: RunPlan;
   readonly locks: LockClient;
   readonly signals: Signals;
   /**
-   * Aborted by a signal that comes before the command is started, and where Redis lets this program
-   * in no more.
+   * Aborted by a signal that comes before the command is started, or when Redis refuses this
+   * program.
    */
   readonly stopping: AbortSignal;
   readonly output: Output;
-  /** What runs around this one hold. */
+  /** What the enclosing runs hold. */
   readonly around: readonly Inherited[];
 }
 
@@ -68,7 +68,7 @@ async function reported(
       signal: stopping,
       wait: asked.redisWait,
       say: (line: string) => output.say(line),
-      // It ends the waiting alone: a command that runs has its lease.
+      // It ends only the wait: a running command has its lease.
       refused: (why: ExitError) => ending.abort(why),
     };
     connected = await connect(values, clientOptions(asked), patience);
@@ -111,7 +111,7 @@ async function runJob(job: Job): Promise<Report> {
   return wanted.kind === "once" ? runOnce(job, wanted) : runLocked(job, wanted);
 }
 
-/** A run around this one holds it: to wait for that would be to wait for ever. */
+/** An enclosing run holds it, so waiting for it would never end. */
 async function borrow({ plan, signals, output, around }: Job, held: readonly Inherited[]): Promise<Report> {
   const { wanted, names } = plan;
   const borrowed = names.flatMap(
@@ -148,13 +148,14 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   const report = new WaitReport(() => holderInWords(locks, inTheWay, wanted), output);
   try {
     const lease = await acquire(locks, { ...plan, wanted }, stopping);
-    // RACE: it is held from here on, and a second Ctrl-C would end this program before it is given back.
+    // RACE: the lock is held from here on, and a second Ctrl-C would end this program before it is
+    // given back.
     signals.to(null);
     report.stop();
     const waited = performance.now() - began;
     try {
-      // What was granted by a message lasts for the grant window only: that would seem to be a
-      // lease that is not renewed.
+      // A lock granted by message has only the grant window: that would look like a lease without
+      // renewals.
       if (lease.remaining < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.map(quoteWhole).join(", ")} after ${showDuration(waited)}.`);
@@ -177,12 +178,12 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   }
 }
 
-/** Gives it back. That may tell that it was lost before. */
+/** Gives it back. That may reveal an earlier loss. */
 async function released(lease: Pick<Acquired, "leave">, outcome: Outcome, output: Output): Promise<Outcome> {
   try {
     await lease.leave();
   } catch (error) {
-    // Told already, where the command was stopped for it.
+    // Reported already, if the command was stopped for it.
     if (outcome.cause !== "lost") output.fail((error as Error).message);
     if (error instanceof LockLostError) return { ...outcome, cause: "lost" };
     if (!(error instanceof LockUnavailableError)) throw error;
@@ -190,7 +191,9 @@ async function released(lease: Pick<Acquired, "leave">, outcome: Outcome, output
   return outcome;
 }
 
-/** The turn is left to its lease where the command fails, so that the next call behind that runs it again. */
+/**
+ * If the command fails, its turn stays until the lease ends, so that a later call runs it again.
+ */
 class Failed extends Error {
   constructor(readonly outcome: Outcome) {
     super("the command has failed");

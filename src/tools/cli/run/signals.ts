@@ -2,12 +2,12 @@ import { constants } from "node:os";
 import type { Output } from "../output.ts";
 import type { Group } from "./group.ts";
 
-/** Those that end a program which does not ask for them, but for what only a fault of its own can send. */
+/** Signals that end a program by default, except those that only its own faults cause. */
 const ALL = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM"] as const;
 
 /**
- * The signals that this program gets, from its beginning to its end: while it waits, while the
- * command runs, and behind that.
+ * The signals that this program receives, from beginning to end: while it waits, while the command
+ * runs, and after that.
  */
 export class Signals {
   /** The first one. */
@@ -22,31 +22,31 @@ export class Signals {
     for (const signal of ALL) process.on(signal, this.#listener);
   }
 
-  /** Those that came so far were the command's. */
+  /** The signals so far were for the command. */
   forget(): void {
     this.received = null;
   }
 
-  /** From now on they go there; null: they are only remembered. */
+  /** Where signals go from now on; null: they are only recorded. */
   to(handle: ((signal: NodeJS.Signals) => void) | null): void {
     this.#handle = handle;
   }
 
-  /** From now on they do what they do to any program. */
+  /** From now on they have their default effect. */
   stop(): void {
     for (const signal of ALL) process.off(signal, this.#listener);
   }
 }
 
-/** As shells have it. */
+/** As in shells. */
 export const codeOf = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
 /** A signal came before the command was started. */
 export class Interrupted extends Error {}
 
 /**
- * Has signals end the waiting from now on: that one aborts by `Interrupted`. The second one ends
- * the program: it is meant.
+ * From now on a signal ends the wait: the returned signal aborts with `Interrupted`. A second one
+ * ends the program, because it is deliberate.
  */
 export function endWaiting(signals: Signals, stopping = new AbortController()): AbortSignal {
   signals.to((signal) => {
@@ -57,8 +57,8 @@ export function endWaiting(signals: Signals, stopping = new AbortController()): 
 }
 
 /**
- * SIGTSTP stops the command and then this program, which alone would only stop renewing; SIGCONT
- * lets both go on.
+ * SIGTSTP stops the command and then this program; stopping only this program would only stop the
+ * renewals. SIGCONT continues both.
  */
 export class Stopping {
   #group: Group | null = null;
@@ -70,7 +70,7 @@ export class Stopping {
   readonly #onContinue = (): void => this.#resume();
 
   /**
-   * RACE: made before the command is started. Until then SIGTSTP stops this program by itself, and
+   * RACE: create it before the command is started. Until then SIGTSTP stops only this program, and
    * would leave the command running.
    */
   constructor() {
@@ -78,7 +78,7 @@ export class Stopping {
     process.on("SIGCONT", this.#onContinue);
   }
 
-  /** The command runs. `resume`: has it go on, or not. */
+  /** The command runs. `resume`: decides whether it continues. */
   of(group: Group, resume: () => void): void {
     this.#group = group;
     this.#resume = resume;
@@ -90,14 +90,13 @@ export class Stopping {
   }
 }
 
-/** What nobody reads is waited for so many ms. */
+/** How many ms to wait for a reader of stderr. */
 const LAST_WORDS = 1_000;
 
 /**
- * Where that signal has ended the command, or the waiting, this program dies by it too: a shell
- * ends its loop for Ctrl-C only when it sees that. The others write files behind a crash, or are no
- * key, so they only give the exit code. Returns where the system does not let it die, as process 1
- * of a container.
+ * If that signal ended the command, or the wait, this program dies by it too: a shell ends its loop
+ * on Ctrl-C only if it sees that. Other signals write core files, or have no key, so they only set
+ * the exit code. Returns if the system does not let it die, as process 1 of a container.
  */
 export async function dieBy(
   signal: NodeJS.Signals | null,
@@ -107,8 +106,8 @@ export async function dieBy(
 ): Promise<void> {
   if ((signal !== "SIGINT" && signal !== "SIGTERM") || code !== codeOf(signal)) return;
   await output.drained(LAST_WORDS);
-  // RACE: not before. One that comes while the lock is given back would end this program with the
-  // lock held, and its exit code with it.
+  // RACE: not earlier. A signal that comes while the lock is given back would end this program with
+  // the lock held, and without its exit code.
   signals.stop();
   process.kill(process.pid, signal);
 }

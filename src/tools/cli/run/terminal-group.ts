@@ -2,19 +2,22 @@ import type { Group } from "./group.ts";
 import { keyOf, lineOf, type Process, processes, send } from "./processes.ts";
 
 /**
- * The group of a terminal: this program is in it too, and so are its neighbours in a pipe, and the
- * shell's script around it. Of the command are those that descend from this program, whatever their
- * group is, and those of the group that have lost their parents: no program of the group that is
- * around this one is among their ancestors. Where this program's parent is process 1 orphans cannot
- * be told from neighbours, and are left alone. What was there before the command is no part of it.
+ * The foreground group of a terminal: it also contains this program, its neighbours in a pipe, and
+ * the shell script around it. Part of the command are: descendants of this program, in any group;
+ * and members of the group that have lost their parents, if no program of the surrounding group is
+ * among their ancestors. If this program's parent is process 1, orphans look like neighbours, and
+ * are left alone. Processes that are older than the command are no part of it.
  */
 export class TerminalGroup implements Group {
   readonly #child: number;
   readonly #before: ReadonlySet<string> | null;
-  /** What was found once is of the command also when its parent is dead, where it has a group of its own. */
+  /**
+   * A process found once stays part of the command after its parent is dead, if it has its own
+   * group.
+   */
   readonly #found = new Set<string>();
 
-  /** `before`: what `everything()` was before the command was started. */
+  /** `before`: the result of `everything()` before the command was started. */
   constructor(child: number, before: ReadonlySet<string> | null) {
     this.#child = child;
     this.#before = before;
@@ -45,7 +48,7 @@ export class TerminalGroup implements Group {
       for (const one of found) this.#found.add(keyOf(one));
       return found.map(({ pid }) => pid);
     } catch {
-      return [this.#child]; // Files have run out: the command itself can be told without them.
+      return [this.#child]; // Files have run out: the command itself is known without them.
     }
   }
 }

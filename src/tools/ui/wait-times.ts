@@ -1,0 +1,221 @@
+import pTimeout from "p-timeout";
+import { type Link, listOf, partyOfClient } from "../../inside.ts";
+import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
+import type { Happened, ShownWaits } from "./shown.ts";
+
+/** ms of a step, and how many steps are shown. */
+const STEP = 15_000;
+const STEPS = 60;
+/** Entries that are read at a time. */
+const PIECE = 500;
+/** The limits for names that are remembered, and for the events of each. */
+const NAMES = 1_000;
+const HISTORY = 50;
+/** How many names the page shows. */
+const SHOWN = 100;
+/** ms that a look at the locks waits for the reports. */
+const PATIENCE = 1_000;
+/** The limit for clients that are counted. */
+const CLIENTS = 10_000;
+
+/** What was reported of one lock. */
+interface Known {
+  /** By step of time and length of the wait: how many calls had waited. */
+  readonly waits: Map<number, Map<number, number>>;
+  /** The latest last. */
+  readonly events: (Omit<Happened, "ago"> & { readonly at: number })[];
+}
+
+/** The reports of observed processes in the last 15 minutes. */
+export class WaitTimes {
+  readonly #link: Link;
+  #known = new Map<string, Known>();
+  /** Computed once per reading for all viewers. Null: not yet. */
+  #busiest: ShownWaits[] | null = null;
+  /** When each client last reported something. */
+  readonly #clients = new Map<string, number>();
+  /** How many entries were left out, and when. */
+  readonly #dropped: [at: number, count: number][] = [];
+  /** Why the newest reports were not read, in a sentence; null: they were. */
+  trouble: string | null = "The reports of observed processes have not been read yet.";
+  #last = "";
+  /** The time of the server, in ms. */
+  #now = 0;
+  #reading: Promise<void> | null = null;
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
+
+  get processes(): number {
+    return this.#clients.size;
+  }
+
+  /** How many entries of these 15 minutes were not written by `observe()`. */
+  get dropped(): number {
+    return this.#dropped.reduce((sum, [, count]) => sum + count, 0);
+  }
+
+  /** Which reports are missing, in sentences; null: none are. */
+  get untold(): string | null {
+    const { dropped, trouble } = this;
+    const some = dropped === 1 ? "1 entry was" : `${dropped} entries were`;
+    const left = dropped === 0 ? null : `${some} left out of ${STREAM}: not written by observe().`;
+    return [trouble, left].filter((one) => one !== null).join(" ") || null;
+  }
+
+  /**
+   * Reads the reports since the last time, once for all looks that ask meanwhile. Never rejects, and
+   * does not wait for long: the locks can be shown without them, and late reports are shown later.
+   */
+  refresh(): Promise<void> {
+    this.#reading ??= this.#read()
+      .then(
+        () => {
+          this.trouble = null;
+        },
+        (error: unknown) => {
+          this.trouble = `The reports of observed processes could not be read: ${error instanceof Error ? error.message : String(error)}`;
+        },
+      )
+      .finally(() => {
+        this.#reading = null;
+      });
+    return pTimeout(this.#reading, { milliseconds: PATIENCE, fallback: () => {} });
+  }
+
+  async #read(): Promise<void> {
+    const [seconds] = listOf(await this.#link.command(["TIME"]));
+    this.#now = Number(seconds) * 1_000;
+    if (timeOf(this.#last) > this.#now) await this.#lookBack();
+    this.#last ||= String(this.#now - STEP * STEPS);
+    for (;;) {
+      const reply = await this.#entries(`(${this.#last}`, "+", "COUNT", PIECE);
+      const entries = listOf(reply);
+      for (const entry of entries) {
+        const [id, words] = listOf(entry);
+        this.#last = String(id);
+        // A writer may give its entry a time in the future, and later entries then get that time
+        // too. None is later than now.
+        const at = Math.min(timeOf(this.#last), this.#now);
+        const told = decodeTold(String(listOf(words)[1]));
+        if (told) this.#add(at, told);
+        else this.#drop(at);
+      }
+      if (entries.length < PIECE) break;
+    }
+    this.#forget();
+    this.#busiest = null;
+  }
+
+  /**
+   * Begins again if the last entry has gone: after a clock that was ahead, the entries of a new
+   * stream have lower ids.
+   */
+  async #lookBack(): Promise<void> {
+    const last = listOf(await this.#entries(this.#last, this.#last));
+    if (last.length > 0) return;
+    this.#last = "";
+    this.#known.clear();
+    this.#clients.clear();
+    this.#dropped.length = 0;
+  }
+
+  #entries(...range: (string | number)[]): Promise<unknown> {
+    return this.#link.commandOn(STREAM, ["XRANGE"], range);
+  }
+
+  #drop(at: number): void {
+    const last = this.#dropped.at(-1);
+    if (last && last[0] >= at - STEP) last[1]++;
+    else this.#dropped.push([at, 1]);
+  }
+
+  /** The names with the most waits and losses, the most first. */
+  busiest(): readonly ShownWaits[] {
+    this.#busiest ??= this.#count();
+    return this.#busiest;
+  }
+
+  #count(): ShownWaits[] {
+    const first = Math.floor(this.#now / STEP) - STEPS + 1;
+    const all = [...this.#known].map(([name, { waits, events }]) => {
+      const steps = Array.from({ length: STEPS }, (_, i) => [...(waits.get(first + i) ?? [])]);
+      const counts = steps.map((counted) => counted.reduce((sum, [, count]) => sum + count, 0));
+      const p95 = steps.map((counted, i) => percentile(counted, counts[i] ?? 0));
+      const losses = events.filter(({ what }) => what === "lost").length;
+      return { name, waits: counts, p95, losses };
+    });
+    const weight = ({ waits, losses }: ShownWaits): number =>
+      waits.reduce((sum, count) => sum + count, losses);
+    return all.sort((one, other) => weight(other) - weight(one)).slice(0, SHOWN);
+  }
+
+  /** The latest first. */
+  history(name: string): Happened[] {
+    const { events } = this.#known.get(name) ?? { events: [] };
+    return events.map(({ at, ...one }) => ({ ...one, ago: Math.max(0, this.#now - at) })).reverse();
+  }
+
+  /** The last loss. Null: none was reported. */
+  lost(name: string): Happened | null {
+    const last = this.#known.get(name)?.events.findLast(({ what }) => what === "lost");
+    if (!last) return null;
+    const { at, ...one } = last;
+    return { ...one, ago: Math.max(0, this.#now - at) };
+  }
+
+  #add(at: number, { client, waits, events }: Told): void {
+    if (this.#clients.size < CLIENTS || this.#clients.has(client)) this.#clients.set(client, at);
+    const step = Math.floor(at / STEP);
+    for (const [name, counted] of Object.entries(waits)) {
+      const known = this.#of(name);
+      const sums = known.waits.get(step) ?? new Map<number, number>();
+      known.waits.set(step, sums);
+      for (const [wait, count] of Object.entries(counted)) {
+        const longest = Number(wait);
+        sums.set(longest, (sums.get(longest) ?? 0) + count);
+      }
+    }
+    for (const [what, name, ago, after, why] of events) {
+      const known = this.#of(name);
+      const [waitedFor, heldFor] = what === "lost" ? [null, after] : [after, null];
+      known.events.push({ what, at: at - ago, waitedFor, heldFor, why, client, ...partyOfClient(client) });
+      if (known.events.length > HISTORY) known.events.shift();
+    }
+  }
+
+  #of(name: string): Known {
+    const known = this.#known.get(name) ?? { waits: new Map(), events: [] };
+    // The latest last, so that names without new reports are forgotten first.
+    this.#known.delete(name);
+    this.#known.set(name, known);
+    return known;
+  }
+
+  #forget(): void {
+    const oldest = this.#now - STEP * STEPS;
+    for (const [client, at] of this.#clients) if (at < oldest) this.#clients.delete(client);
+    while (this.#dropped[0] && this.#dropped[0][0] < oldest) this.#dropped.shift();
+    const names = [...this.#known.keys()];
+    for (const name of names.slice(0, Math.max(0, names.length - NAMES))) this.#known.delete(name);
+    for (const [name, { waits, events }] of this.#known) {
+      for (const step of waits.keys()) if ((step + 1) * STEP < oldest) waits.delete(step);
+      while (events[0] && events[0].at < oldest) events.shift();
+      if (waits.size === 0 && events.length === 0) this.#known.delete(name);
+    }
+  }
+}
+
+/** When an entry was written, in ms: its id begins with that. */
+const timeOf = (id: string): number => Number.parseInt(id, 10);
+
+function percentile(counted: [number, number][], count: number): number | null {
+  if (count === 0) return null;
+  let left = Math.ceil(count * 0.95);
+  for (const [step, number] of counted.sort(([one], [other]) => one - other)) {
+    left -= number;
+    if (left <= 0) return longestOf(step);
+  }
+  return null;
+}
