@@ -165,6 +165,7 @@ export default defineConfig({
       },
     ],
     // Nothing is retried: a test that fails on a machine that is suspended for a second is wrong.
+    // Only CI runs failed files once more, and says which (see .ci/run).
     globalSetup: ["test/support/machine-first.ts", "test/support/redis-for-tests.ts"],
     setupFiles: ["test/support/warnings.ts"],
     // Long: a busy machine takes seconds to start a process. Tests of shorter times have their own
