@@ -70,19 +70,21 @@ it("the card of a holder says that its lease is not renewed any more, once that 
   const seconds = async () => Number.parseInt((await left.textContent()) ?? "", 10);
   const late = page.getByText("Its lease was not renewed for");
   await left.waitFor();
-  // Two renewals, each as the page sees it.
+  // Two renewals to 58 s, each as the page sees it. Only large steps: the page looks every 2 s, or
+  // later on a busy machine.
   for (let i = 0; i < 2; i++) {
-    await expect.poll(seconds, { timeout: 30_000 }).toBeLessThan(27);
-    await own.admin.pexpire("holdfast:{report}", 30 * S);
-    await expect.poll(seconds, { timeout: 30_000 }).toBeGreaterThan(27);
+    await own.admin.pexpire("holdfast:{report}", 21 * S);
+    await expect.poll(seconds, { timeout: 20_000 }).toBeLessThan(22);
+    await own.admin.pexpire("holdfast:{report}", 58 * S);
+    await expect.poll(seconds, { timeout: 20_000 }).toBeGreaterThan(22);
   }
   // Of one moment: where the machine has stood still since, less than half may be left by now.
   const { rest, isShown } = await page.locator(".card").evaluate((card) => ({
     rest: card.querySelector(".left")?.textContent,
     isShown: card.querySelector<HTMLElement>(".late")?.hidden === false,
   }));
-  expect(isShown && Number.parseInt(rest ?? "", 10) > 15).toBe(false);
-  await own.admin.pexpire("holdfast:{report}", 12 * S);
+  expect(isShown && Number.parseInt(rest ?? "", 10) > 29).toBe(false);
+  await own.admin.pexpire("holdfast:{report}", 25 * S);
   await late.waitFor();
-  expect(await page.locator(".late").textContent()).toMatch(/for (18|19|2\d) s: its process may hang/);
+  expect(await page.locator(".late").textContent()).toMatch(/for (2[5-9]|[345]\d) s: its process may hang/);
 });
