@@ -21,7 +21,7 @@ export { type Circle, circleOf, holdersOf, KINDS as NOTED_KINDS } from "./locks/
 export { decodeNote, lockOf as lockOfNote, type Note } from "./locks/deadlocks/note.ts";
 export type { Link } from "./redis/driver.ts";
 export { linkTo, noConnection } from "./redis/drivers.ts";
-export { infoField, listOf } from "./redis/fields.ts";
+export { infoField, listOf, memoryUse } from "./redis/fields.ts";
 export { clientOf, partyOfClient, waitingProcesses } from "./redis/party.ts";
 export { operatorsReason } from "./redis/trouble.ts";
 

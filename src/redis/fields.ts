@@ -13,6 +13,17 @@ export const infoField = (info: string, name: string): string | null =>
   new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? null;
 
 /**
+ * The share of `maxmemory` in use, by INFO's text, as Redis compares them: without the buffers of
+ * replicas and of the append-only file. Null: there is no limit, or the text does not say.
+ */
+export function memoryUse(info: string): number | null {
+  const limit = Number(infoField(info, "maxmemory"));
+  const used = infoField(info, "used_memory");
+  if (used === null || !(limit > 0)) return null;
+  return (Number(used) - Number(infoField(info, "mem_not_counted_for_evict"))) / limit;
+}
+
+/**
  * Reads the fields of a reply in order, so that a decoder only names the next field. A reply that
  * is no list counts as one field. A missing field, or one of another type, throws the error of an
  * unexpected answer.

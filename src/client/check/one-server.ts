@@ -3,7 +3,7 @@ import type { CheckedServer } from "../../api/check.ts";
 import { FENCE_SKEW } from "../../defaults.ts";
 import { checkLua } from "../../redis/client-lua.generated.ts";
 import type { Place } from "../../redis/driver.ts";
-import { infoField, listOf } from "../../redis/fields.ts";
+import { infoField, listOf, memoryUse } from "../../redis/fields.ts";
 import { whereabouts } from "../../redis/trouble.ts";
 import { clocks } from "../../util/clock.ts";
 import { duration } from "../../util/duration.ts";
@@ -53,12 +53,6 @@ function judge(
   { replicas: wantedReplicas, isCluster, restartDelay }: Wanted,
 ): Looked {
   const field = (name: string): string | null => infoField(info, name);
-  /** Null: the server does not say. A limit of 0 is none. */
-  const share = (used: string, limit: string): number | null => {
-    const [part, whole] = [field(used), field(limit)];
-    if (part === null || whole === null) return null;
-    return whole === "0" ? 0 : Number(part) / Number(whole);
-  };
   const problems: string[] = [];
   const warnings: string[] = [];
   const unknown: string[] = [];
@@ -78,13 +72,14 @@ function judge(
     problems.push(
       `${place} may evict a held lock (maxmemory-policy ${evictionPolicy}): CONFIG SET maxmemory-policy noeviction.`,
     );
-  const memory = share("used_memory", "maxmemory");
+  const memory = memoryUse(info);
   if (evictionPolicy === "noeviction" && memory !== null && memory >= NEARLY_FULL)
     warnings.push(
       `${place} uses ${percent(memory)} of its maxmemory, and takes no new lock when it is full: raise maxmemory, or free memory.`,
     );
-  const clients = share("connected_clients", "maxclients");
-  if (clients === null) unknown.push(`The number of clients of ${place}: INFO clients does not report it.`);
+  const clients = Number(field("connected_clients")) / Number(field("maxclients"));
+  if (!Number.isFinite(clients))
+    unknown.push(`The number of clients of ${place}: INFO clients does not report it.`);
   else if (clients >= NEARLY_FULL)
     warnings.push(
       `${place} has ${percent(clients)} of its maxclients, and refuses more: raise maxclients, or see what opens so many (CLIENT LIST).`,

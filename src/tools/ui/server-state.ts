@@ -1,5 +1,5 @@
 import pTimeout from "p-timeout";
-import { infoField, type Link } from "../../inside.ts";
+import { infoField, type Link, memoryUse } from "../../inside.ts";
 
 /** ms that a look at the locks waits for this. */
 const PATIENCE = 1_000;
@@ -31,12 +31,9 @@ export class ServerState {
       const answer = pTimeout(asked, { milliseconds: PATIENCE, fallback: () => "" });
       info = String(await answer.catch(() => ""));
     }
-    const field = (name: string): string | null => infoField(info, name);
-    this.run = field("run_id");
-    // What Redis compares with its limit: without the buffers of replicas and of the append-only file.
-    const used = Number(field("used_memory")) - Number(field("mem_not_counted_for_evict"));
-    const most = Number(field("maxmemory"));
-    const isLimited = most > 0 && field("maxmemory_policy") === "noeviction";
-    this.memory = isLimited ? Math.min(100, Math.floor((100 * used) / most)) : null;
+    this.run = infoField(info, "run_id");
+    const isLimited = infoField(info, "maxmemory_policy") === "noeviction";
+    const use = isLimited ? memoryUse(info) : null;
+    this.memory = use === null ? null : Math.min(100, Math.floor(100 * use));
   }
 }
