@@ -56,6 +56,16 @@ describe("readers and writers", () => {
     breaks("growing tokens", ...before, ...write("3.1", 50, [30, 40], { at: 25 }));
   });
 
+  it("may still be what a writer from before a data loss goes on as, which nothing else may", () => {
+    const before = [...write("1.1", 50, [10, 1_000]), forgot(20, 18, [150, 160])];
+    const lines = [...before, ...write("2.1", 170, [900, 1_100], { at: 800 })];
+    const after = { at: 999, call: 2 };
+    isSound(...lines, ...read("1.1", 50, [1_000, 1_050], { ...after, writer: 1 }));
+    const broken = ["one holder", "growing tokens"];
+    breaks(broken, ...lines, ...read("1.1", 50, [1_000, 1_050], after));
+    breaks(broken, ...lines, ...write("1.1", 50, [1_000, 1_050], after));
+  });
+
   it("may join a phase that began while servers were exchanged, which a writer may not", () => {
     const before = [forgot(40, 18, [150, 160]), ...read("1.1", 155, [25, 26])];
     isSound(...before, ...read("2.1", 152, [28, 30], { at: 27 }));

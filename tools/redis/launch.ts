@@ -40,7 +40,8 @@ export async function launchServer(options: LaunchOptions = {}): Promise<LocalSe
 
   try {
     const prepared = (await options.prepare?.(dir)) ?? {};
-    const start = (port: number) => startProcess({ ...prepared, command, args, dir, port });
+    const start: Start = (port, more = []) =>
+      startProcess({ ...prepared, command, args: [...args, ...more], dir, port });
     const { port, first } = await startSomewhere(options.port, start);
     const url = `${prepared.tls ? "rediss" : "redis"}://127.0.0.1:${port}`;
     return new Launched({ port, url, dir, folderIsOurs, first, start });

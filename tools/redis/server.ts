@@ -30,13 +30,13 @@ export interface LocalServer extends RedisServer {
   resume(): void;
   /**
    * Starts it again on the same port, and empty, because nothing is persisted. Kills it first if it
-   * still runs.
+   * still runs. `more`: further arguments, for this run.
    */
-  restart(): Promise<void>;
+  restart(more?: readonly string[]): Promise<void>;
 }
 
-/** Starts the server on this port. */
-export type Start = (port: number) => Promise<ServerProcess>;
+/** Starts the server on this port, with further arguments. */
+export type Start = (port: number, more?: readonly string[]) => Promise<ServerProcess>;
 
 export class Launched implements LocalServer {
   readonly host = "127.0.0.1";
@@ -95,10 +95,10 @@ export class Launched implements LocalServer {
     this.#suspended = false;
   }
 
-  async restart(): Promise<void> {
+  async restart(more?: readonly string[]): Promise<void> {
     if (this.#stopped) throw new Error("This server was stopped; launch another one");
     await this.kill();
-    this.#process = await this.#start(this.port);
+    this.#process = await this.#start(this.port, more);
   }
 
   async stop(): Promise<void> {

@@ -49,7 +49,6 @@ function failovers(group: SentinelGroup): Fault[] {
       begin(`port ${primary.port}`);
       await primary.kill();
       await replaced(primary);
-      // It comes back empty: as long as one sentinel names it, clients would believe it.
       await group.usable();
       await group.restore();
     },

@@ -1,6 +1,14 @@
 import { LONGEST_LEASE, LONGEST_WINDOW, TERM_LEASE } from "../settings.ts";
 import { allows } from "./allows.ts";
-import type { Forgetting, Hold, Life, Span, Story, Trouble } from "./story.ts";
+import {
+  callKey,
+  type Forgetting,
+  type Hold,
+  type Life,
+  type Span,
+  type Story,
+  type Trouble,
+} from "./story.ts";
 
 // What counts as no violation. Nothing else is forgiven; what a kind of lock allows stands in
 // `allows.ts`.
@@ -143,10 +151,13 @@ export class Forgotten {
   readonly #story: Story;
   /** Holds that were passed on inside a process: granted earlier than they were asked for, perhaps. */
   readonly #passed: ReadonlySet<Hold>;
+  /** By the call of each. */
+  readonly #holds: ReadonlyMap<string, Hold>;
 
   constructor(story: Story, holds: readonly Hold[]) {
     this.#story = story;
     this.#passed = passed(holds);
+    this.#holds = new Map(holds.map((hold) => [callKey(hold.call.by, hold.call.number), hold]));
   }
 
   /** So it may be of an earlier grant than it was asked for. */
@@ -176,10 +187,14 @@ export class Forgotten {
   }
 
   /** Was it granted before the forgetting was over? */
-  #mayBeBefore(hold: Hold, { to: at, tokens }: Forgetting): boolean {
+  #mayBeBefore(hold: Hold, forgetting: Forgetting): boolean {
+    const { to: at, tokens } = forgetting;
     // What was granted before is passed on inside a process no longer than this.
     if (hold.token === 0) return hold.from < at + LONGEST_LEASE * 1_000;
-    const { asked, by } = hold.call;
+    const { asked, by, writer } = hold.call;
+    // A reader that a writer goes on as has what the writer was granted.
+    const origin = writer === undefined ? undefined : this.#holds.get(callKey(by, writer));
+    if (origin) return this.#mayBeBefore(origin, forgetting);
     if (asked > at && !this.#passed.has(hold)) return false;
     const still = stoodStill(this.#story.lives.get(by), at, hold.from);
     if (asked > at && hold.from > at + still + GRACE.lastPass * 1_000) return false;
@@ -200,14 +215,14 @@ const grantedAt = ({ call, token }: Hold): number =>
 
 /**
  * A pass has the token after that of its process's hold before it; a reader that comes to others, in
- * this process or in another one, has theirs.
+ * this process or in another one, has theirs; a writer that goes on as a reader keeps its own.
  */
 function passed(holds: readonly Hold[]): Set<Hold> {
   const known = new Set<string>();
   return new Set(
     holds.filter(({ call, token }) => {
       const isShared = allows(call).tokens === "shared";
-      const isJoined = isShared && known.has(`reads ${token}`);
+      const isJoined = isShared && (call.writer !== undefined || known.has(`reads ${token}`));
       known.add(`${call.by} ${token}`);
       if (isShared) known.add(`reads ${token}`);
       return isJoined || known.has(`${call.by} ${token - 1}`);

@@ -7,10 +7,16 @@ export const GROUP = "holdfast";
 
 /** What a server is launched with; a replica of `primary` if that is given. */
 export function serverOptions(primary?: { host: string; port: number }): LaunchOptions {
-  const args = ["--repl-diskless-sync-delay", "0"]; // the first copy begins at once
-  if (primary) args.push("--replicaof", primary.host, `${primary.port}`);
-  return { args };
+  // The first copy begins at once.
+  return { args: ["--repl-diskless-sync-delay", "0", ...(primary ? copying(primary) : [])] };
 }
+
+/** Makes a server a replica of this primary from its first moment. */
+export const copying = ({ host, port }: { host: string; port: number }): string[] => [
+  "--replicaof",
+  host,
+  `${port}`,
+];
 
 /** The options of a sentinel. It writes its knowledge into its file, and has it after a restart. */
 export function sentinelOptions(given: {

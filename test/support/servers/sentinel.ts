@@ -5,7 +5,7 @@ import type { Address, ConnectOptions } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import { launchAll } from "./launch-all.ts";
 import { isInStep } from "./sentinel-health.ts";
-import { GROUP, sentinelOptions, serverOptions } from "./sentinel-setup.ts";
+import { copying, GROUP, sentinelOptions, serverOptions } from "./sentinel-setup.ts";
 import { Watch } from "./sentinel-watch.ts";
 import type { Topology } from "./topology.ts";
 
@@ -139,10 +139,11 @@ export class SentinelGroup implements Topology {
   async restore(): Promise<void> {
     const primary = await this.primary();
     for (const server of [...this.servers, ...this.sentinels]) {
-      const isReplica = server.state === "ended" && server !== primary && this.servers.includes(server);
-      if (server.state === "ended") await server.restart();
+      // From its first moment: for a while a sentinel may still name it as the primary, and clients
+      // that reconnect to it would take locks there.
+      const isReplica = server !== primary && this.servers.includes(server);
+      if (server.state === "ended") await server.restart(isReplica ? copying(primary) : []);
       server.resume();
-      if (isReplica) await this.admin(server).replicaof(primary.host, primary.port);
     }
     await this.#watch.hurry(SETTLED);
     await this.usable();
