@@ -1,8 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { join as joinPosix } from "node:path/posix";
 import ts from "typescript";
-import { readImports } from "./imports.ts";
+import { memoized, readImports } from "./imports.ts";
 
 /** A class of a module, exported or not. */
 export interface DeclaredClass {
@@ -61,8 +59,7 @@ interface Module {
   readonly imports: ReadonlyMap<string, { readonly from: string; readonly name: string }>;
 }
 
-function readModule(root: string, file: string): Module {
-  const text = readFileSync(join(root, file), "utf8");
+const readModule = memoized((file, text): Module => {
   if (!/\bclass\b/.test(text)) return { classes: [], imports: new Map() };
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
   const classes: ts.ClassLikeDeclaration[] = [];
@@ -80,4 +77,4 @@ function readModule(root: string, file: string): Module {
   };
   visit(source);
   return { classes, imports };
-}
+});

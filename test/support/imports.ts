@@ -17,11 +17,23 @@ export function readImports(root: string, folder: string): Imports {
   return new Map(files.map((file) => [file, importsOf(root, file)]));
 }
 
-function importsOf(root: string, file: string): string[] {
-  return ts
-    .preProcessFile(readFileSync(join(root, file), "utf8"))
+const importsOf = memoized((file, text) =>
+  ts
+    .preProcessFile(text)
     .importedFiles.filter(({ fileName }) => fileName.startsWith("."))
-    .map(({ fileName }) => joinPosix(file, "..", fileName));
+    .map(({ fileName }) => joinPosix(file, "..", fileName)),
+);
+
+/** Reads each text once, however many copies of a file there are. */
+export function memoized<T>(read: (file: string, text: string) => T): (root: string, file: string) => T {
+  const known = new Map<string, T>();
+  return (root, file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    const key = `${file}\n${text}`;
+    const result = known.get(key) ?? read(file, text);
+    known.set(key, result);
+    return result;
+  };
 }
 
 /** The groups of modules that all reach each other. */
