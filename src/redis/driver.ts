@@ -95,8 +95,8 @@ export interface Link extends Place {
   readonly readyUntil: number;
   /**
    * When commands were last written, on the monotonic clock, that the application had held back for
-   * longer than HELD_BACK by blocking the event loop after a call; -Infinity: never. Always
-   * -Infinity for a driver that writes within `send`.
+   * longer than HELD_BACK by blocking the event loop after a call; now, if a later turn of the event
+   * loop will write them; -Infinity: never. Always -Infinity for a driver that writes within `send`.
    */
   readonly heldUntil: number;
 

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { HELD_BACK } from "../../src/defaults.ts";
 import type { Call, Link, LinkEvents, ListenerEvents } from "../../src/redis/driver.ts";
 import { linkTo } from "../../src/redis/drivers.ts";
 import { type Script, ScriptKeys } from "../../src/redis/script.ts";
@@ -189,6 +190,24 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
     await Promise.all(calls.map(({ reply }) => reply));
     expect(await admin.lrange("list", 0, -1)).toEqual(Array.from({ length: 200 }, (_, i) => String(i)));
   });
+
+  // ioredis writes within `send`.
+  it.skipIf(library.startsWith("ioredis"))(
+    "knows in the first callback after a blocked event loop that it has held back commands",
+    async () => {
+      const link = linkOf(give());
+      const { stop } = record(link);
+      closing.unshift(stop);
+      await send(link, ECHO, [], ["1"]).reply;
+      // Queued before the driver can queue anything for its write.
+      const first = nextTurn().then(() => link.heldUntil);
+      const since = performance.now();
+      const call = send(link, ECHO, [], ["2"]);
+      while (performance.now() < since + 5 * HELD_BACK);
+      expect(await first).toBeGreaterThanOrEqual(since + 5 * HELD_BACK);
+      await call.reply;
+    },
+  );
 
   // ioredis tells of the error, and goes on in database 0.
   it.skipIf(library.startsWith("ioredis"))(

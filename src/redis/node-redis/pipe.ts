@@ -23,6 +23,8 @@ export class Pipe {
   readonly #replied: (sending: Sending, error: Error) => boolean;
   #heldUntil = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
+  /** When the first of the unwritten scripts was sent. */
+  #since = 0;
   /** Called when no script is left. */
   onEmpty: () => void = () => {};
 
@@ -49,6 +51,9 @@ export class Pipe {
   }
 
   get heldUntil(): number {
+    // RACE: a timer that was due before the event loop was blocked may fire after the block, and
+    // before node-redis has written.
+    if (this.#isScheduled) this.#noteDelay();
     return this.#heldUntil;
   }
 
@@ -103,12 +108,16 @@ export class Pipe {
   /** Records when node-redis has written: its own immediate was queued before this one. */
   #written(): void {
     this.#isScheduled = true;
-    const since = clocks.mono.now();
+    this.#since = clocks.mono.now();
     setImmediate(() => {
       this.#isScheduled = false;
-      const now = clocks.mono.now();
-      if (now - since > HELD_BACK) this.#heldUntil = now;
+      this.#noteDelay();
     });
+  }
+
+  #noteDelay(): void {
+    const now = clocks.mono.now();
+    if (now - this.#since > HELD_BACK) this.#heldUntil = now;
   }
 
   #rejected(sending: Sending, client: Client, error: unknown): void {
