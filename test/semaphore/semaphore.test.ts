@@ -229,7 +229,8 @@ describe("a semaphore shows", () => {
         told.push([event, kind, call, units]),
       );
     const lease = await slots.acquire(2);
-    expect(await slots.tryAcquire(3, 30)).toBeNull();
+    // It gives up long after Redis has queued it.
+    expect(await slots.tryAcquire(3, 1_000)).toBeNull();
     await lease.release();
     expect(told).toEqual([
       ["acquire", "semaphore", 1, 2],

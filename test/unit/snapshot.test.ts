@@ -43,14 +43,25 @@ startupSnapshot.setDeserializeMainFunction(() => {
 });
 `;
 
-it("two processes started from one snapshot never have the same hold", async () => {
+/** 22.23.3 is ended by SIGABRT or SIGTRAP while it writes the snapshot. */
+const mayCrash = process.versions.node.startsWith("22.");
+
+it("two processes started from one snapshot never have the same hold", async ({ skip }) => {
   const dir = await mkdtemp(join(tmpdir(), "holdfast-snapshot-"));
   try {
     await writeFile(join(dir, "entry.mjs"), program);
     const bundle = await rolldown({ input: join(dir, "entry.mjs"), platform: "node", logLevel: "silent" });
     await bundle.write({ file: join(dir, "entry.cjs"), format: "cjs" });
     const blob = ["--snapshot-blob", join(dir, "blob")];
-    await run(process.execPath, [...blob, "--build-snapshot", join(dir, "entry.cjs")]);
+    const build = run(process.execPath, [...blob, "--build-snapshot", join(dir, "entry.cjs")]);
+    const isMade = await build.then(
+      () => true,
+      (error: { signal?: string }) => {
+        if (!mayCrash || !error.signal) throw error;
+        return false;
+      },
+    );
+    skip(!isMade, "this Node.js crashes when it makes the snapshot");
     const start = async (): Promise<string> => (await run(process.execPath, blob)).stdout.trim();
     const [one, other] = await Promise.all([start(), start()]);
     // The same client, and its second hold; only the random bits differ.
