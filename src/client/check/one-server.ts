@@ -77,8 +77,9 @@ function judge(
     warnings.push(
       `${place} uses ${percent(memory)} of its maxmemory, and takes no new lock when it is full: raise maxmemory, or free memory.`,
     );
-  const clients = Number(field("connected_clients")) / Number(field("maxclients"));
-  if (!Number.isFinite(clients))
+  const [connected, most] = [field("connected_clients"), field("maxclients")];
+  const clients = Number(connected) / Number(most);
+  if (connected === null || most === null)
     unknown.push(`The number of clients of ${place}: INFO clients does not report it.`);
   else if (clients >= NEARLY_FULL)
     warnings.push(
