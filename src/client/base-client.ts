@@ -138,7 +138,12 @@ export abstract class BaseClient implements CommonClient {
 
   async close(options?: CloseOptions): Promise<void> {
     const { grace } = checkOptions("Cannot close the lock client", CLOSE, options);
-    this.#closing ??= this.#locks.close(grace, () => this.closeBeside()).finally(this.#parts.closed);
+    this.#closing ??= this.#locks
+      .close(grace, () => this.closeBeside())
+      .finally(() => {
+        this.#scopes.close();
+        this.#parts.closed();
+      });
     return this.#closing;
   }
 
