@@ -17,13 +17,15 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(masters.map((server) => server.stop())));
 
-describe("a client keeps no AsyncLocalStorage stores of a caller after its call", { timeout: 60_000 }, () => {
+describe("a client keeps no AsyncLocalStorage stores of a caller after its call", {
+  timeout: 120_000,
+}, () => {
   const program = compiled(new URL("./context-process.ts", import.meta.url));
 
   it.each(["lock", "fairLock", "redissonLock", "spinLock", "quorum"])("%s", async (how) => {
     const urls = how === "quorum" ? masters.map(({ url }) => url) : [testUrl()];
     const args = ["--expose-gc", program, how, ...urls];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 50_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 110_000 });
     const { requests, clients, left } = JSON.parse(stdout);
     expect(requests).toBeGreaterThanOrEqual(35);
     expect(clients).toBeGreaterThanOrEqual(5);

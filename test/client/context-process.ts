@@ -104,7 +104,7 @@ const alive = (): Record<string, number> => {
 };
 
 let left: Record<string, number> = {};
-for (let turn = 0; turn < 40; turn++) {
+for (let turn = 0; turn < 1_000; turn++) {
   await delay(50);
   left = alive();
   if (Object.keys(left).length === 0) break;

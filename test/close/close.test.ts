@@ -278,6 +278,7 @@ describe("close()", () => {
     const lease = await other.lock({ wait: 0 });
     const waiting = outcome(locks[kind](name).lock({ lease: 20_000 }));
     await until(async () => (await other.inspect()).waiters?.length === 1);
+    await redis.ping(); // it has read that it waits
     proxy.freeze("commands");
     let sent = 0;
     onScript(redis, (_, send) => {

@@ -71,8 +71,8 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
   LOCK_LOST: async (name) => {
     const [near, far] = await Promise.all([join(), join()]);
     near.on("error", () => {}); // of the scope that takes a lease
-    const expired = await near.lock(freshName()).lock({ lease: 20 });
-    const tooLong = await near.lock(freshName()).lock({ maxHold: 20 });
+    const expired = await near.lock(freshName()).lock({ lease: 500 });
+    const tooLong = await near.lock(freshName()).lock({ maxHold: 500 });
     const term = await near.election(name).campaign();
     const lease = await near.lock(name).lock();
     const left = await near.scope(() => near.lock(freshName()).lock());

@@ -63,7 +63,8 @@ describe("a lock that was granted", () => {
     proxy.partition("commands");
     await lease.unlock();
     const waiting = timedAwake(far.locks.lock(lock.name).lock());
-    await lock.queued(1);
+    // `near` reads nothing, so this is not `queued`.
+    await until(async () => (await lock.waiters()).length === 1);
     proxy.thaw();
     const [theirs, waited] = await waiting;
     expect(waited).toBeLessThan(AT_ONCE);

@@ -140,6 +140,7 @@ describe("fair places of one client", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = Array.from({ length: 3 }, () => far.locks.fairLock(name).tryLock(3_000));
     await until(async () => (await waiters()) === 3, { what: "3 places" });
+    await far.redis.ping(); // it has read that it waits
     proxy.freeze();
     for (const outcome of await Promise.allSettled(waiting)) {
       expect(outcome).toMatchObject({ status: "rejected", reason: { code: "LOCK_UNAVAILABLE" } });

@@ -43,11 +43,11 @@ describe.concurrent("waiting", () => {
     const error = failure(mine.locks.multiLock(names).lock({ wait: 4_000 })).finally(() => {
       waited = performance.now() - asked;
     });
-    await until(() => performance.now() - asked > 1_000);
+    await until(() => performance.now() - asked > 3_500);
     await first?.unlock();
-    // If the time began anew for the second, it would be waited for until 5 000 ms, then had, and
+    // If the time began anew for the second, it would be waited for until 7 500 ms, then had, and
     // the third named.
-    await until(() => waited > 0 || performance.now() - asked > 4_500);
+    await until(() => waited > 0 || performance.now() - asked > 7_000);
     await second?.unlock();
     expect(await error).toBeInstanceOf(LockTimeoutError);
     expect(waited).toBeGreaterThanOrEqual(3_990);
@@ -88,13 +88,13 @@ describe.concurrent("waiting", () => {
   it("gives the whole of an explicit lease, counted from when all are held", async () => {
     const names = three();
     const held = await theirs.locks.lock(names[2]).lock();
-    const waiting = mine.locks.multiLock(names).lock({ lease: 4_000 });
+    const waiting = mine.locks.multiLock(names).lock({ lease: 12_000 });
     await several.look(names[2]).queued(1);
-    await until(async () => (await several.look(names[0]).left()) < 3_200, { what: "the first to wait" });
+    await until(async () => (await several.look(names[0]).left()) < 9_000, { what: "the first to wait" });
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining).toBeGreaterThan(3_300);
-    for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(3_300);
+    expect(lease.remaining).toBeGreaterThan(9_500);
+    for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(9_500);
     expect(await lossOf(lease.signal)).toBe("expired"); // no watchdog any more
     await failure(lease.unlock());
     await several.gone(names);

@@ -204,6 +204,7 @@ describe("a node of three", () => {
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
     await until(() => stage.isHeard());
+    await Promise.all(near.nodes.map((node) => node.ping())); // it has read that it is subscribed
     // Two of three messages never come; the lock can still be had.
     for (const node of [2, 3]) stage.proxy(node).partition("subscribers");
     const [next, took] = await timedAwake(lease.unlock().then(() => waiter));

@@ -39,11 +39,20 @@ it("within 25 ms of a request a reader enters without a command, and later ones 
   await learn({ mine, theirs });
   const first = await mine.read.lock();
   stage.proxy.record();
-  const others = [await mine.read.tryLock(), await mine.read.tryLock()];
+  const others: (Lease | null)[] = [];
+  // Once more on a machine that stood still for 25 ms.
+  await until(
+    async () => {
+      others.push(await mine.read.lock());
+      const before = commandsOf(mine.name);
+      others.push(await mine.read.tryLock(), await mine.read.tryLock());
+      return commandsOf(mine.name) === before;
+    },
+    { what: "readers that enter without a command" },
+  );
   const direct = commandsOf(mine.name);
   await closes();
   others.push(...(await Promise.all(Array.from({ length: 20 }, () => mine.read.lock()))));
-  expect(direct).toBeLessThanOrEqual(1); // on a machine that stood still for 25 ms
   expect(commandsOf(mine.name) - direct).toBe(1);
   expect((await theirs.inspect()).holders).toHaveLength(1);
   await unlockAll([first, ...others]);
@@ -89,7 +98,7 @@ it("a join under way counts as a user: what the last reader gives back stays unt
   await third.unlock();
   leaving.abort(new Error("enough"));
   await gone;
-  await (await theirs.write.lock({ wait: 2_000 })).unlock();
+  await (await theirs.write.lock({ wait: 30_000 })).unlock();
 });
 
 it("a join that finds its hold gone reports the loss to all users, and waits for a hold of its own", async () => {
@@ -112,7 +121,7 @@ it("a join that finds its hold gone reports the loss to all users, and waits for
 
 it("if a join's outcome is unknown its users go on, and no other caller enters", async () => {
   const name = freshName();
-  const { locks } = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 300 } });
+  const { locks } = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 2_000 } });
   const mine = locks.readWriteLock(name);
   const theirs = stage.far.locks.readWriteLock(name);
   await learn({ mine, theirs });
@@ -129,7 +138,7 @@ it("if a join's outcome is unknown its users go on, and no other caller enters",
   expect(first.held).toBe(true);
   expect((await theirs.inspect()).holders).toHaveLength(2);
   await unlockAll([first, second]);
-  await (await theirs.write.lock({ wait: 2_000 })).unlock();
+  await (await theirs.write.lock({ wait: 30_000 })).unlock();
 });
 
 it("an answer that is read after the grant takes nothing away from the readers that it admitted", async () => {
@@ -150,7 +159,7 @@ it("an answer that is read after the grant takes nothing away from the readers t
   await mine.inspect();
   expect(await theirs.write.tryLock()).toBeNull();
   await reader.unlock();
-  await (await theirs.write.lock({ wait: 2_000 })).unlock();
+  await (await theirs.write.lock({ wait: 30_000 })).unlock();
 });
 
 it("a writer of the same process is not overtaken by readers that its process could admit", async () => {

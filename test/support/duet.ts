@@ -42,7 +42,7 @@ export class Duet {
     const parties = new Parties();
     const how = { connect, client: { leaseTime }, ...(create && { create }) };
     const [holder, waiter] = [await parties.join(how), await parties.join(how)];
-    return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), isCluster));
+    return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), { isCluster }));
   }
 
   /**

@@ -58,6 +58,10 @@ export class Parties {
     return party;
   }
 
+  /** Resolves when each has read the answers to all commands that it has sent. */
+  readonly read = (): Promise<unknown> =>
+    Promise.all(this.#all.map(({ redis }) => redis.ping().catch(() => {})));
+
   readonly close = async (): Promise<void> => {
     for (const { redis, locks } of this.#all.splice(0)) {
       await locks.close({ grace: 0 });

@@ -3,6 +3,11 @@ import { codes } from "../../src/redis/codes.generated.ts";
 import { Keys, type LockKeys } from "../../src/redis/keys.ts";
 import { until } from "./until.ts";
 
+interface OnlookerOptions {
+  isCluster?: boolean;
+  clientsRead?: () => Promise<unknown>;
+}
+
 /**
  * A lock as seen in Redis by an outsider that neither holds it nor waits for it. Uses plain
  * commands only.
@@ -11,9 +16,19 @@ export class Onlooker {
   readonly name: string;
   readonly keys: LockKeys;
   readonly #redis: Redis;
+  readonly #clientsRead: () => Promise<unknown>;
 
-  constructor(redis: Redis, name: string, isCluster = false) {
+  /**
+   * `clientsRead` resolves when the clients under test have read the answers to all that they sent:
+   * a fault may follow what is awaited here, and Redis knows of a place before its client does.
+   */
+  constructor(
+    redis: Redis,
+    name: string,
+    { isCluster = false, clientsRead = async () => {} }: OnlookerOptions = {},
+  ) {
     this.#redis = redis;
+    this.#clientsRead = clientsRead;
     this.name = name;
     this.keys = new Keys("", isCluster).of(name);
   }
@@ -55,6 +70,7 @@ export class Onlooker {
     const kept = async (): Promise<number> => (await this.#entry(place)).kept.until;
     const before = await kept();
     await until(async () => (await kept()) !== before, { what: "a re-check" });
+    await this.#clientsRead();
   }
 
   /** The entry at this place, and the report of its client's last re-check. Times are µs. */
@@ -70,11 +86,12 @@ export class Onlooker {
   }
 
   /** Resolves when this many wait. */
-  queued(count: number, timeout?: number): Promise<unknown> {
-    return until(async () => (await this.#redis.zcard(this.keys.queue)) === count, {
+  async queued(count: number, timeout?: number): Promise<void> {
+    await until(async () => (await this.#redis.zcard(this.keys.queue)) === count, {
       what: `${count} waiting in Redis`,
       ...(timeout === undefined ? {} : { timeout }),
     });
+    await this.#clientsRead();
   }
 
   /** Resolves when no client holds it or waits for it. No entry expires within this time. */

@@ -60,7 +60,8 @@ export class Stage {
         far: await this.join({ ...far }),
       };
       await loadScripts(props.far.redis, connectionLua, handoffLua, redissonLua);
-      this.#props = { ...props, lock: new Onlooker(props.far.redis, freshName()) };
+      const lock = new Onlooker(props.far.redis, freshName(), { clientsRead: this.#parties.read });
+      this.#props = { ...props, lock };
     });
     afterEach(async () => {
       this.proxy.thaw();

@@ -26,7 +26,7 @@ async function keeps(parties: Parties, connect: () => Connection, isCluster: boo
   const keeper = await parties.join({ connect, client: { ...client, ...LINGERING } });
   const other = await parties.join({ connect, client });
   for (const { locks } of [keeper, other]) locks.on("error", () => {});
-  const lock = new Onlooker(other.redis, freshName(), isCluster);
+  const lock = new Onlooker(other.redis, freshName(), { isCluster });
   await keep(keeper, lock.name);
   return { keeper, other, lock };
 }
