@@ -176,8 +176,8 @@ export default defineConfig({
     // limits.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // The suite is bound by CPU. With more workers than cores, files wait for each other's CPU time,
-    // and a test with an upper bound on real time can miss it without a fault.
+    // With more workers than cores, files wait for each other's CPU time, and a test with an upper
+    // bound on real time can miss it without a fault.
     maxWorkers: availableParallelism(),
     // Modules are transformed once, not in every run and every worker.
     experimental: { fsModuleCache: true },

@@ -64,7 +64,7 @@ describe("close()", () => {
   });
 
   it("ends at once if several masters were never used, or none can be reached", async () => {
-    const locks = createQuorumClient([connect(1), connect(2), connect(3)]);
+    const locks = createQuorumClient([connect(1), connect(2), connect(3)], LONG);
     await failure(locks.lock(freshName()).tryLock());
     const [, took] = await timed(locks.close(GRACE));
     expect(took).toBeLessThan(AT_ONCE);
@@ -73,7 +73,7 @@ describe("close()", () => {
   it("does not wait for a master that is gone", async () => {
     const servers = await Promise.all([server(), server(), server()]);
     const masters = servers.map(({ port }) => connect(port));
-    const locks = createQuorumClient(masters, { leaseTime: 20_000, restartDelay: 0 });
+    const locks = createQuorumClient(masters, { leaseTime: 20_000, restartDelay: 0, ...LONG });
     const name = freshName();
     const lease = await locks.lock(name).lock();
     for (const master of masters) await until(() => master.exists(`holdfast:quorum:{${name}}`));
