@@ -100,8 +100,8 @@ export class Scopes {
   }
 
   /**
-   * The client is closed, so no scope of it has a lock. Until Node.js 22, every promise and socket of
-   * the process gets a property for each storage that is not disabled, also when its client is gone.
+   * The client is closed, so no scope of it has a lock. On Node.js 20 and 22, every promise and socket
+   * of the process gets a property for each storage that is not disabled, also when its client is gone.
    */
   close(): void {
     this.#isClosed = true;

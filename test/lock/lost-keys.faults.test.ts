@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { freshName } from "../support/fixture.ts";
-import { Stage, timed } from "../support/stage.ts";
+import { Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 // Somebody deletes keys of a lock, Redis evicts them, or they hold something else: under a holder,
@@ -23,13 +23,13 @@ async function heldAndWaitedFor() {
 }
 
 /**
- * Both waiters have their turns, one at a time, in whatever order; resolves with the ms until the
- * first had it.
+ * Both waiters have their turns, one at a time, in whatever order; resolves with the ms awake until
+ * the first had it.
  */
 async function turns(...all: Promise<{ token: number; unlock(): Promise<void> }>[]): Promise<number> {
   let inside = 0;
   const tokens: number[] = [];
-  const [, waited] = await timed(Promise.race(all));
+  const [, waited] = await timedAwake(Promise.race(all));
   const visits = all.map(async (waiting) => {
     const lease = await waiting;
     expect(++inside).toBe(1);
@@ -59,6 +59,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
     const [[, knew], waited] = await Promise.all([timed(told), turns(waiting, last)]);
     await annotate(`a waiter has it after ${waited} ms, the holder knows after ${knew} ms`);
     expect(["gone", "taken"]).toContain(signal.reason.reason); // not "expired"
+    expect(waited).toBeLessThan(3 * 1_925);
   });
 
   it("the lock of a holder without watchdog: unlock() reports it, and takes nothing from the next holder", async () => {
@@ -86,7 +87,8 @@ describe("a key is deleted while the lock is held and waited for", () => {
     const { lease, waiting, last } = await heldAndWaitedFor();
     await far.redis.del(...parts.map((part) => lock.keys[part]));
     await lease.unlock();
-    await turns(waiting, last);
+    const waited = await turns(waiting, last);
+    expect(waited).toBeLessThan(3 * 1_925);
   });
 
   it("the clients that re-check, while the holder stays: the next re-checks restore them", async () => {
@@ -98,7 +100,7 @@ describe("a key is deleted while the lock is held and waited for", () => {
     await far.redis.del(clients);
     await areThere("both clients to look again");
     await lease.unlock();
-    await turns(waiting, last);
+    expect(await turns(waiting, last)).toBeLessThan(1_000); // by message
   });
 
   it("the clock: tokens go on growing", async () => {

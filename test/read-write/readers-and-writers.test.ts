@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { Lease, LockClient, ReadWriteLock } from "../../src/index.ts";
+import { awake } from "../support/awake.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -86,6 +87,7 @@ it("readers after a waiting writer wait for it, also in a process that reads; th
   const next = enter("last", c.write.lock());
   await waiting(a, 4);
   expect(order).toEqual([]);
+  const since = awake();
   await first.unlock();
   const writer = await write;
   expect(order).toEqual(["writer"]);
@@ -100,6 +102,7 @@ it("readers after a waiting writer wait for it, also in a process that reads; th
   expect(last.token).toBeGreaterThan(readers[0]?.token ?? 0);
   await last.unlock();
   expect(order).toEqual(["writer", "reader", "reader", "reader", "last"]);
+  expect(awake() - since).toBeLessThan(1_400); // by messages, not by looking again
 });
 
 it("readers of one process share a hold: at most one command in 25 ms, and one that ends it", async () => {

@@ -10,8 +10,7 @@ const properties = (): number => Object.getOwnPropertySymbols(new AsyncResource(
 
 it("a closed client costs later promises nothing, and its scopes and bodies still run", async () => {
   const before = properties();
-  const scoped = await parties.join();
-  const { locks } = scoped;
+  const { locks } = await parties.join();
   await locks.scope(() => locks.lock(freshName()).withLock(() => {}));
   await locks.scope(async () => {
     await locks.close();
