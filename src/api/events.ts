@@ -226,6 +226,9 @@ export class Events extends EventEmitter {
   /** Was a listener ever added? Check it first on paths that every caller takes. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
+  /** Is a step under way, and what is told after it? */
+  #isInStep = false;
+  #afterStep: (() => void)[] = [];
   /** By event and listener, the function that is called in its place. */
   readonly #heeded = new Map<Event, WeakMap<Listener, Listener>>();
 
@@ -281,7 +284,38 @@ export class Events extends EventEmitter {
     return this.holds !== null && (event === "release" || event === "lost");
   }
 
+  /**
+   * Runs a step that changes locks, and calls listeners only after it, in order. RACE: a listener
+   * may unlock, take or abort something in the statement in which it is called. In the middle of a
+   * step it would find a state that is neither the one before nor the one that its event reports,
+   * and the step would continue with what the listener has changed.
+   */
+  step<T>(work: () => T): T {
+    if (this.#isInStep) return work();
+    this.#isInStep = true;
+    try {
+      return work();
+    } finally {
+      this.#isInStep = false;
+      const calls = this.#afterStep;
+      if (calls.length > 0) {
+        this.#afterStep = [];
+        for (const call of calls) call();
+      }
+    }
+  }
+
+  /** Calls code that is not ours: now, or after the step that is under way. */
+  afterStep(call: () => void): void {
+    if (this.#isInStep) this.#afterStep.push(call);
+    else call();
+  }
+
   tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
+    this.afterStep(() => this.#tell(event, told));
+  }
+
+  #tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
     detached(() => this.emit(event, told));
     const point = pointOf(event);
     if (point?.hasSubscribers) detached(() => point.publish({ client: this.client, ...told }));
@@ -293,7 +327,9 @@ export class Events extends EventEmitter {
   report(error: unknown): void {
     for (const one of error instanceof AggregateError ? error.errors : [error]) {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
-      if (!detached(() => this.emit("error", known))) this.#warn(known);
+      this.afterStep(() => {
+        if (!detached(() => this.emit("error", known))) this.#warn(known);
+      });
     }
   }
 

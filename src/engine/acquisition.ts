@@ -229,6 +229,10 @@ export class Acquisition implements Expecting {
   // ---- answers
 
   answered(command: Command, answer: AttemptAnswer | YieldAnswer): void {
+    this.#lock.context.events.step(() => this.#answered(command, answer));
+  }
+
+  #answered(command: Command, answer: AttemptAnswer | YieldAnswer): void {
     const { hold, mode, sent, yielded } = command;
     const lock = this.#lock;
     const { health } = lock;
@@ -294,6 +298,10 @@ export class Acquisition implements Expecting {
   }
 
   failed(command: Command, error: unknown): void {
+    this.#lock.context.events.step(() => this.#failed(command, error));
+  }
+
+  #failed(command: Command, error: unknown): void {
     const { hold, mode, yielded } = command;
     const lock = this.#lock;
     const { health, kind, context, name } = lock;

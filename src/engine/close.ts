@@ -26,9 +26,11 @@ export async function closeManager(
   const answerBy = clocks.mono.now() + patience;
   await atMost(emptied, watchdog.leases.size > 0 ? grace : patience);
   const left = [...watchdog.leases];
-  // These are reported. With no grace, the caller has requested it.
-  if (left.length > 0 && grace > 0) events.report(leftBehind(left));
-  for (const lease of left) lease.lose("closed");
+  events.step(() => {
+    // These are reported. With no grace, the caller has requested it.
+    if (left.length > 0 && grace > 0) events.report(leftBehind(left));
+    for (const lease of left) lease.lose("closed");
+  });
   // One time limit for all answers: a Redis that did not answer during the grace will not answer
   // now. Leases taken only now get the time of a first command; their commands are written in any
   // case.

@@ -289,12 +289,16 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const shrunk = new Promise<void>((resolve) => {
       kind.shrink?.(hold, 1, {
         answered: (answer) => {
-          // RACE: first, because a listener of the loss may make a call, and would enter a hold
-          // that is gone.
-          if (answer.is !== "released") readers.lose("gone");
-          const loss = readers.lossOf(lease, held, answer, false);
-          done();
-          resolve(loss ? failing(loss) : undefined);
+          if (answer.is === "released") {
+            done();
+            resolve();
+            return;
+          }
+          readers.lose("gone");
+          void readers.foundNone(lease, held, answer).then((failure) => {
+            done();
+            resolve(failure ? failing(failure) : undefined);
+          });
         },
         failed: (error) => {
           shrinkAgain(this, () => 1);

@@ -223,6 +223,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   }
 
   late(one: Acquisition, waiter: Waiter): void {
+    this.context.events.step(() => this.#late(one, waiter));
+  }
+
+  #late(one: Acquisition, waiter: Waiter): void {
     const { health, name } = this;
     const { commands } = this.context;
     const { line } = one;
@@ -281,7 +285,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
         : new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
     this.context.inbox.expected.set(hold.id, tenure);
-    tenure.found(one, isDirect);
+    this.context.events.step(() => tenure.found(one, isDirect));
   }
 
   began(tenure: Tenure): void {

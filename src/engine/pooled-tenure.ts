@@ -1,4 +1,4 @@
-import type { LockLostError } from "../api/errors.ts";
+import type { LockError, LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
@@ -37,10 +37,7 @@ export class PooledTenure extends Tenure implements Pool {
   wasUsed = false;
   /** How many units Redis should have for it, by the last command sent. */
   #units: number;
-  /**
-   * RACE: one of its users may make a call while it is notified of a loss: no caller enters beside
-   * the others then.
-   */
+  /** All its users have lost it, or are just losing it. */
   #isLosing = false;
   /** Callers that have left, and whose units no caller has taken yet. */
   #leavers: Leaver[] = [];
@@ -193,35 +190,37 @@ export class PooledTenure extends Tenure implements Pool {
     this.free = 0;
     const stays = this.#units;
     const { epoch } = commands;
-    if (stays === 0) this.end(null);
+    if (stays === 0) {
+      this.end(null);
+      this.endSent();
+    }
     cleanup.releases++;
-    const done = (outcome: (leaver: Leaver) => Promise<void> | undefined): void => {
+    const done = (failures: readonly (LockError | null)[] = []): void => {
       cleanup.releases--;
       if (leavers.length > 1) this.lock.gather();
-      for (const leaver of leavers) {
-        const released = outcome(leaver);
-        leaver.lease.settle();
-        leaver.resolve(released);
+      for (const [i, { lease, resolve }] of leavers.entries()) {
+        const failure = failures[i];
+        lease.settle();
+        resolve(failure ? failing(failure) : undefined);
       }
       if (cleanup.isEnding) cleanup.look();
     };
     this.kind.shrink?.(hold, stays, {
       answered: (answer) => {
-        // RACE: if the hold ended meanwhile, a second copy of this command finds nothing, and
-        // nothing was lost.
-        const isBroken = commands.epoch !== epoch && this.isOver;
-        // RACE: first, because a listener of the loss may make a call, and would get units of a
-        // hold that is gone.
-        if (answer.is !== "released" && !this.isOver) this.lose("gone");
-        done(({ lease, held }) => {
-          const loss = this.lossOf(lease, held, answer, isBroken);
-          return loss ? failing(loss) : undefined;
-        });
+        if (stays === 0) this.endAnswered({ answer, isBroken: commands.epoch !== epoch });
+        if (answer.is === "released") {
+          done();
+          return;
+        }
+        if (!this.isOver) this.lose("gone");
+        const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer));
+        void Promise.all(found).then(done);
       },
       failed: (error) => {
+        if (stays === 0) this.endAnswered({ answer: null, isBroken: false, error });
         if (this.isOver) context.leave(this.kind, hold);
         else shrinkAgain(this, () => this.#units);
-        done(() => failing(unconfirmed(hold, error, this.kind)));
+        done(leavers.map(() => unconfirmed(hold, error, this.kind)));
       },
     });
   }
@@ -246,8 +245,11 @@ export class PooledTenure extends Tenure implements Pool {
 
   override lose(reason: LossReason, by: string | null = null): void {
     this.#isLosing = true;
+    const leavers = this.#leavers;
+    this.#leavers = [];
     super.lose(reason, by);
     if (this.users.size === 0 && !this.isOver && !this.claiming) this.leave();
+    for (const leaver of leavers) this.lostBy(leaver, reason, by);
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
@@ -259,9 +261,8 @@ export class PooledTenure extends Tenure implements Pool {
       this.lose(error.reason, error.by);
       return;
     }
-    // RACE: the lost caller may still be working. So no local hand-off passes its units on: they
-    // are freed only now, after the listeners were called, and go back to Redis in the same
-    // statement.
+    // RACE: the lost caller may still be working. So no local hand-off passes its units on: they go
+    // back to Redis in the statement that frees them.
     this.free += unitsOf(lease.terms);
     this.#giveBack();
   }

@@ -14,6 +14,12 @@ interface Releasing {
   readonly context: Context;
   /** Was it lost before its release? Then its holder is notified. */
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
+  /** The release was answered; null: it was not. */
+  endAnswered(ended: {
+    readonly answer: ReleaseAnswer | null;
+    readonly isBroken: boolean;
+    readonly error?: unknown;
+  }): void;
 }
 
 /** A caller that has left, and whose release waits for the end of a turn of the event loop. */
@@ -43,15 +49,15 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
   }
 
   answered(answer: ReleaseAnswer): void {
-    const { commands } = this.tenure.context;
-    let loss: LockLostError | null = null;
-    if (answer.is !== "released") {
+    const { commands, events } = this.tenure.context;
+    const isBroken = commands.epoch !== this.#epoch;
+    events.step(() => {
       // Nothing was released, so no message is sent, and we were waiting for it.
-      this.waiting?.woken();
-      const isBroken = commands.epoch !== this.#epoch;
-      loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
-    }
-    this.#end(loss ? failing(loss) : undefined);
+      if (answer.is !== "released") this.waiting?.woken();
+      const loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
+      this.#end(loss ? failing(loss) : undefined);
+      this.tenure.endAnswered({ answer, isBroken });
+    });
   }
 
   failed(error: unknown): void {
@@ -59,6 +65,7 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
     this.waiting?.woken();
     context.leave(kind, hold);
     this.#end(failing(unconfirmed(hold, error, kind)));
+    this.tenure.endAnswered({ answer: null, isBroken: false, error });
   }
 
   #end(failed: undefined | Promise<never>): void {

@@ -152,13 +152,15 @@ export class SharedTenure extends Tenure implements Openness {
     this.isJoining = true;
     this.#stay();
     atTurnEnd(() => {
-      this.isJoining = false;
-      const { mono, wall } = now();
-      // RACE: the event loop may have been blocked before that turn: the information from the
-      // caller's arrival is too old by now.
-      if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(one, first);
-      else this.#asked(one, first, this.asked);
-      this.#leaveUnused();
+      this.context.events.step(() => {
+        this.isJoining = false;
+        const { mono, wall } = now();
+        // RACE: the event loop may have been blocked before that turn: the information from the
+        // caller's arrival is too old by now.
+        if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(one, first);
+        else this.#asked(one, first, this.asked);
+        this.#leaveUnused();
+      });
     });
   }
 
@@ -176,17 +178,21 @@ export class SharedTenure extends Tenure implements Openness {
     this.hold.asks(lease, sent.mono);
     kind.sharing?.join(this.hold, lease, {
       answered: (answer) => {
-        this.#joined(sent, answer);
-        health.answered();
-        this.#asked(one, head, sent);
-        this.#leaveUnused();
+        this.context.events.step(() => {
+          this.#joined(sent, answer);
+          health.answered();
+          this.#asked(one, head, sent);
+          this.#leaveUnused();
+        });
       },
       failed: (error) => {
-        this.isJoining = false;
-        this.isClosed = true;
-        health.failed(error);
-        this.#asked(one, head, sent);
-        this.#leaveUnused();
+        this.context.events.step(() => {
+          this.isJoining = false;
+          this.isClosed = true;
+          health.failed(error);
+          this.#asked(one, head, sent);
+          this.#leaveUnused();
+        });
       },
     });
   }
@@ -267,7 +273,7 @@ export class SharedTenure extends Tenure implements Openness {
 
   /** A join was answered, or its user lost the hold: without a user the hold goes. */
   #leaveUnused(): void {
-    if (this.#isUnused && !this.#leaving) this.leave();
+    if (this.#isUnused && !this.#leaving) this.#giveBack();
   }
 
   /** Has it neither a user nor a use? */
@@ -345,11 +351,14 @@ export class SharedTenure extends Tenure implements Openness {
     const isNews = wasAlone && this.wasKept && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;
+    const leaving = this.#leaving;
+    this.#leaving = null;
     super.lose(reason, by);
     if (this.#isUnused) this.leave();
+    if (leaving) this.lostBy(leaving, reason, by);
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
-    if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(this.hold.name, reason));
+    else if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(this.hold.name, reason));
   }
 
   /** A user's time is over, or the hold's. */

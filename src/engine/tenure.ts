@@ -1,5 +1,6 @@
-import { LockLostError } from "../api/errors.ts";
+import { type LockError, LockLostError } from "../api/errors.ts";
 import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
+import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
@@ -17,7 +18,7 @@ import { ASKED, type KeptEnd, TAKEN } from "./linger-learner.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { type Applicant, fits } from "./policies/fits.ts";
 import type { RedisHealth } from "./redis-health.ts";
-import { ReleaseCommand } from "./release-command.ts";
+import { type Leaver, ReleaseCommand } from "./release-command.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -59,6 +60,12 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   claiming: Waiter | null = null;
   /** Have two users been inside at a time? */
   protected isShared = false;
+  /** Was it lost before it ended here? */
+  #isLost = false;
+  /** How the command that ended it was answered. Null: none was sent. */
+  #ended: Ended | "sent" | null = null;
+  /** Commands that were sent before that one, and wait for its answer. */
+  #overtaken: ((ended: Ended) => void)[] | null = null;
 
   constructor(lock: TenureHome, hold: Hold) {
     this.kind = lock.kind;
@@ -148,8 +155,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   ): Promise<void> {
     const { hold, kind } = this;
     const { health } = this.lock;
-    const { line } = one;
-    line.remove(waiter);
+    one.line.remove(waiter);
     this.claiming = waiter;
     const sent = now();
     const flag = this.lock.flag && waiter.terms.linger > 0 ? 2 : this.lock.flag;
@@ -159,40 +165,58 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();
       this.claiming = null;
-      if (this.applyRenewal(sent, answer, flag)) {
-        if (isNext) this.giveNext(one, waiter);
-        else if (waiter.settled) this.found(one, false);
-        else this.give(one, waiter);
-        return;
-      }
-      const isOver = !hold.isRevoked && hold.left() <= 0;
-      // After its deadline it has merely expired: no caller has lost it, and this caller's lease
-      // need not be too short.
-      const isNews = isNext && answer.is !== "renewed" && !isOver;
-      // RACE: the hold may have been granted again. So a failed claim withdraws it.
-      this.leave();
-      // A caller that has left may have lost it before.
-      if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
-      if (!waiter.settled) line.putBack(waiter, isNext);
-      if (isOver && waiter.listed && !isNext) tryAgain(this.lock, one, waiter, now().mono - sent.mono);
-      else one.start();
+      this.context.events.step(() => this.#claimed(one, waiter, isNext, sent, answer, flag));
     } catch (error) {
       this.claiming = null;
-      this.leave();
-      const refusal = kind.isConfirmed ? refused(hold.name, error, kind) : null;
-      if (!refusal) {
-        health.failed(error);
-        if (!waiter.settled) line.putBack(waiter);
-        one.retry();
-        return;
-      }
-      health.answered();
-      line.refuse(waiter, refusal());
-      // All that have waited as long get the same: asked one by one, the last of n would get its
-      // answer after n timeouts of replicas.
-      this.lock.refuseSince(sent.mono, refusal);
-      one.start();
+      this.context.events.step(() => this.#unclaimed(one, waiter, sent, error));
     }
+  }
+
+  #claimed(
+    one: Acquisition,
+    waiter: Waiter,
+    isNext: boolean,
+    sent: Instant,
+    answer: RenewAnswer,
+    flag: HolderFlag,
+  ): void {
+    const { hold } = this;
+    if (this.applyRenewal(sent, answer, flag)) {
+      if (isNext) this.giveNext(one, waiter);
+      else if (waiter.settled) this.found(one, false);
+      else this.give(one, waiter);
+      return;
+    }
+    const isOver = !hold.isRevoked && hold.left() <= 0;
+    // After its deadline it has merely expired: no caller has lost it, and this caller's lease need
+    // not be too short.
+    const isNews = isNext && answer.is !== "renewed" && !isOver;
+    // RACE: the hold may have been granted again. So a failed claim withdraws it.
+    this.leave();
+    // A caller that has left may have lost it before.
+    if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
+    if (!waiter.settled) one.line.putBack(waiter, isNext);
+    if (isOver && waiter.listed && !isNext) tryAgain(this.lock, one, waiter, now().mono - sent.mono);
+    else one.start();
+  }
+
+  #unclaimed(one: Acquisition, waiter: Waiter, sent: Instant, error: unknown): void {
+    const { hold, kind } = this;
+    const { health } = this.lock;
+    this.leave();
+    const refusal = kind.isConfirmed ? refused(hold.name, error, kind) : null;
+    if (!refusal) {
+      health.failed(error);
+      if (!waiter.settled) one.line.putBack(waiter);
+      one.retry();
+      return;
+    }
+    health.answered();
+    one.line.refuse(waiter, refusal());
+    // All that have waited as long get the same: asked one by one, the last of n would get its
+    // answer after n timeouts of replicas.
+    this.lock.refuseSince(sent.mono, refusal);
+    one.start();
   }
 
   /** A renewal for the next caller in line was answered: it gets the hold, or the hold ends. */
@@ -251,6 +275,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     const { hold, kind, context } = this;
     const sent = now();
     hold.asks(LEASE_MIN, sent.mono);
+    let failure: LockError | null = null;
     try {
       const { id, label, name, record } = hold;
       const [answer] = await kind.renew(
@@ -258,16 +283,14 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         context.commands.replyTimeout,
       );
       if (!answer || answer.is === "renewed") return;
-      // RACE: first, because a listener of the loss may make a call, and would enter a hold that is
-      // gone.
       this.renewed(hold, sent, answer);
-      const loss = this.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
-      if (loss) throw loss;
+      failure = await this.foundNone(lease, held, { is: answer.is, clock: 0 });
     } catch (error) {
-      throw lease.loss ?? unconfirmed(hold, error, kind);
+      failure = lease.loss ?? unconfirmed(hold, error, kind);
     } finally {
       lease.settle();
     }
+    if (failure) throw failure;
   }
 
   wanted(lease: SharedLease): AbortSignal {
@@ -368,6 +391,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
    */
   protected release(by: Departure, held: number, waiting: { woken(): void } | null): Promise<void> {
     this.end(by);
+    this.endSent();
     // A plain promise: its rejections get the caller's line where they are made.
     return new Promise((resolve) => {
       this.kind.release(this.hold, new ReleaseCommand(this, by, held, waiting, resolve));
@@ -403,12 +427,47 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** It ends while idle, and its release is sent together with others. */
   takeLeave(): void {
     this.end(null);
+    this.endSent();
   }
 
   /** The release was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
     if (answer === null) this.context.leave(this.kind, this.hold);
     else this.lossOf(this.nobody(), 0, answer, isBroken);
+    this.endAnswered({ answer, isBroken });
+  }
+
+  /** The command that ends it was sent. */
+  endSent(): void {
+    this.#ended = "sent";
+  }
+
+  /** It was answered, or not. */
+  endAnswered(ended: Ended): void {
+    this.#ended = ended;
+    for (const answered of this.#overtaken ?? []) answered(ended);
+  }
+
+  /**
+   * A command of a caller that has left found no hold. Resolves with what its call rejects with:
+   * its loss, or that its release is not confirmed; null: it has lost nothing.
+   *
+   * RACE: another caller of the hold may have left since, and ended it. Both commands may have been
+   * under way then, and this one may have run after the other one, or a second time: Redis did not
+   * know its script at first, or the connection broke before its reply. Then it proves nothing, and
+   * the answer to the command that ended the hold counts for all that have left it.
+   */
+  async foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
+    let ended = this.#ended;
+    if (ended === "sent")
+      ended = await new Promise<Ended>((resolve) => {
+        this.#overtaken ??= [];
+        this.#overtaken.push(resolve);
+      });
+    // It ended without a command that says more: its loss was reported, or it was withdrawn.
+    if (ended === null) return this.#isLost ? this.lossOf(by, held, answer, false) : null;
+    if (ended.answer) return this.lossOf(by, held, ended.answer, ended.isBroken);
+    return unconfirmed(this.hold, ended.error, this.kind);
   }
 
   /** A record of the last user, which has left: no caller waits for the answer about the hold. */
@@ -431,7 +490,28 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** No caller has it any more: neither its users nor one that enters. */
   lose(reason: LossReason, by: string | null = null): void {
-    for (const user of [...this.users]) user.lose(reason, by);
+    if (!this.isOver) this.#isLost = true;
+    // RACE: the listeners of one user's loss would find the others still inside.
+    this.context.events.step(() => {
+      for (const user of [...this.users]) user.lose(reason, by);
+    });
+  }
+
+  /**
+   * It was lost, and a caller has just left it whose command was not sent yet. RACE: nothing has
+   * confirmed that it was held until this caller left, so it has lost it like the users; unless the
+   * hold is over by its own time.
+   */
+  protected lostBy({ lease, held, resolve }: Leaver, reason: LossReason, by: string | null): void {
+    const { name } = this.hold;
+    const isNews = this.hold.left() > 0;
+    const loss = isNews ? new LockLostError(name, reason, undefined, undefined, by, lease.noun) : null;
+    if (loss) {
+      lease.lostAtRelease(loss);
+      this.toldLost(lease, held, loss);
+    }
+    lease.settle();
+    resolve(loss ? failing(loss) : undefined);
   }
 
   /** Was it lost before its release? Then its holder is notified. */
@@ -460,6 +540,16 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.hold.isRevoked = true;
     this.lose("revoked", by);
   }
+}
+
+/**
+ * How the command that ended a hold was answered; null: it was not. `isBroken`: the connection was
+ * lost in between.
+ */
+interface Ended {
+  readonly answer: ReleaseAnswer | null;
+  readonly isBroken: boolean;
+  readonly error?: unknown;
 }
 
 /** What a tenure needs of its lock, and reports to it. */

@@ -209,8 +209,9 @@ export class KeptQuorumHold extends QuorumHold {
     }
     clearTimeout(this.#exposure);
     this.#exposure = undefined;
-    if (this.#isExposed) this.#tellExposed();
+    const wasExposed = this.#isExposed;
     this.#isExposed = false;
+    if (wasExposed) this.#tellExposed();
   }
 
   #tellExposed(): void {

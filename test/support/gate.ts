@@ -9,7 +9,8 @@ export type Direction = "to server" | "to client";
 export class Gate {
   readonly #lines = { "to server": new DelayLine(), "to client": new DelayLine() };
   readonly #delay: (direction: Direction) => number;
-  #frozen = false;
+  /** In which direction nothing passes. */
+  #frozen: Direction | "both" | null = null;
   #late: (() => void)[] = [];
 
   /** @param delay called for every event when it comes, in ms */
@@ -19,27 +20,27 @@ export class Gate {
 
   pass(direction: Direction, event: () => void): void {
     const unlessFrozen = () => {
-      if (this.#frozen) this.#late.push(event);
+      if (this.#frozen === "both" || this.#frozen === direction) this.#late.push(event);
       else event();
     };
     this.#lines[direction].push(unlessFrozen, this.#delay(direction));
   }
 
-  /** From now on no event passes. */
-  freeze(): void {
-    this.#frozen = true;
+  /** From now on no event passes, in this direction or in both. */
+  freeze(direction: Direction | "both" = "both"): void {
+    this.#frozen = direction;
   }
 
   /** Freezes in the middle of an event: the rest of it is the first to happen after the thaw. */
   freezeBefore(rest: () => void): void {
-    this.#frozen = true;
+    this.#frozen = "both";
     this.#late.unshift(rest);
   }
 
   /** All events pass that came in the meantime, in order. */
   thaw(): void {
-    this.#frozen = false;
-    while (!this.#frozen) {
+    this.#frozen = null;
+    while (this.#frozen === null) {
       const event = this.#late.shift();
       if (event === undefined) return;
       event();

@@ -87,9 +87,11 @@ export class ProxyConnection {
     return this.#pairing.isSubscriber;
   }
 
-  /** From now on nothing passes in either direction, not even the close of one side. */
-  freeze(): void {
-    this.#gate.freeze();
+  /**
+   * From now on nothing passes in this direction, or in both, not even the close of one side.
+   */
+  freeze(direction?: Direction): void {
+    this.#gate.freeze(direction);
   }
 
   /**

@@ -143,10 +143,13 @@ export class SharedLease implements Caller, Departure {
     this.#state = "lost";
     this.handle = null;
     const how = reason === "expired" ? whyExpired(this, this.#end, this.#longest) : undefined;
-    this.loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
+    const loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
+    this.loss = loss;
     // The lock's waiters come first: a listener of the signal may run for long.
-    this.owner.lost(this, this.loss);
-    this.#abort();
+    this.owner.context.events.step(() => {
+      this.owner.lost(this, loss);
+      this.#abort();
+    });
   }
 
   /** Redis's answer to its release: it was lost before. */
@@ -198,7 +201,7 @@ export class SharedLease implements Caller, Departure {
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
     this.isTaken = isTaken;
-    return this.owner.vacated(this);
+    return this.owner.context.events.step(() => this.owner.vacated(this));
   }
 
   /**
@@ -269,7 +272,8 @@ export class SharedLease implements Caller, Departure {
   }
 
   #abort(): void {
-    if (this.#controller) detached(() => this.#controller?.abort(this.loss));
+    const controller = this.#controller;
+    if (controller) this.owner.context.events.afterStep(() => detached(() => controller.abort(this.loss)));
   }
 }
 

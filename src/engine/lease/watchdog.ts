@@ -166,12 +166,12 @@ export class Watchdog {
       if (!first) return;
       const name = left.length === 1 ? first.name : null;
       const failure = new LockUnavailableError(name, RENEWAL, error, first.noun);
-      this.#events.report(failure);
-      for (const lease of left) this.#tellFailure(lease, failure);
       // Unknown: retry after a tenth of the time left, so that several tries fit in before the
       // deadline.
       for (const lease of left)
         this.#dueIn(lease, clocks.mono.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
+      this.#events.report(failure);
+      for (const lease of left) this.#tellFailure(lease, failure);
       return;
     }
     for (const [i, lease] of batch.entries()) {

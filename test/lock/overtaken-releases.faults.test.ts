@@ -1,0 +1,199 @@
+import { describe, expect, it } from "vitest";
+import { connectionLua } from "../../src/redis/client-lua.generated.ts";
+import { countedLua } from "../../src/redis/lua.generated.ts";
+import { openReadWrite } from "../read-write/pairs.ts";
+import { PoolStage, together } from "../semaphore/pooled.ts";
+import { heard } from "../support/kept-reads.ts";
+import { loadScripts } from "../support/load-scripts.ts";
+import { waiting } from "../support/semaphores.ts";
+import { until } from "../support/until.ts";
+
+// Two callers of a process share a hold, and leave it one after the other while both commands are
+// under way. The first caller's command runs after the one that ended the hold, or a second time.
+// What it finds then says nothing about the time in which its caller was inside.
+
+const stage = new PoolStage();
+
+/** A hold that two callers of `near` share. */
+interface Shared {
+  /** A caller leaves, and does not end the hold. */
+  first(): Promise<unknown>;
+  /** The last one leaves, and ends it. */
+  last(): Promise<unknown>;
+  /** How many holds, or permits, Redis has. */
+  count(): Promise<number>;
+  readonly key: string;
+}
+type Scenario = (shared: Shared) => Promise<void>;
+
+/** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
+function body() {
+  let leave = (): void => {};
+  let enter = (): void => {};
+  const left = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  const isInside = new Promise<void>((resolve) => {
+    enter = resolve;
+  });
+  const run = (): Promise<void> => {
+    enter();
+    return left;
+  };
+  return { run, isInside, leave: () => leave() };
+}
+
+const holds: Record<string, (scenario: Scenario) => Promise<void>> = {
+  async "two permits"(scenario) {
+    const pair = await stage.open(3);
+    const [alone, first, last] = await together(pair, 3, [1, 1, 1]);
+    await alone?.release();
+    await scenario({
+      first: async () => first?.release(),
+      last: async () => last?.release(),
+      count: async () => (await pair.theirs.inspect()).used,
+      key: `holdfast:semaphore:{${pair.mine.name}}`,
+    });
+  },
+
+  async "two permits, one with `confirm`"(scenario) {
+    const pair = await stage.open(3);
+    const [{ run, isInside, leave }, held] = [body(), await pair.theirs.acquire(3)];
+    const head = pair.mine.acquire();
+    await waiting(pair.theirs, 1);
+    const done = pair.mine.withPermits(1, { confirm: true }, run);
+    const second = pair.mine.acquire();
+    await held.release();
+    await isInside;
+    const last = await second;
+    await (await head).release();
+    await scenario({
+      first() {
+        leave();
+        return done;
+      },
+      last: () => last.release(),
+      count: async () => (await pair.theirs.inspect()).used,
+      key: `holdfast:semaphore:{${pair.mine.name}}`,
+    });
+  },
+
+  async "a scope's writer and its reader"(scenario) {
+    const { mine, theirs } = await openReadWrite(stage);
+    await stage.near.locks.scope(async () => {
+      const [writer, reader] = [await mine.write.lock(), await mine.read.lock()];
+      await scenario({
+        first: () => writer.unlock(),
+        last: () => reader.unlock(),
+        count: async () => (await theirs.inspect()).holders.length,
+        key: `holdfast:rw:{${mine.name}}`,
+      });
+    });
+  },
+
+  async "two readers, one with `confirm`"(scenario) {
+    const { mine, theirs } = await openReadWrite(stage);
+    const last = await mine.read.lock();
+    const { run, isInside, leave } = body();
+    const done = mine.read.withLock({ confirm: true }, run);
+    await isInside;
+    expect((await theirs.inspect()).holders).toHaveLength(1);
+    await scenario({
+      first() {
+        leave();
+        return done;
+      },
+      last: () => last.unlock(),
+      count: async () => (await theirs.inspect()).holders.length,
+      key: `holdfast:rw:{${mine.name}}`,
+    });
+  },
+};
+
+const refusals = async (): Promise<number> =>
+  Number(/errorstat_NOSCRIPT:count=(\d+)/.exec(await stage.far.redis.info("errorstats"))?.[1] ?? 0);
+
+/** What became of these calls: the code and reason of each one's error, or null. */
+const outcomes = async (calls: readonly Promise<unknown>[]) =>
+  (await Promise.allSettled(calls)).map((one) =>
+    one.status === "fulfilled" ? null : [one.reason.code, one.reason.reason],
+  );
+
+/**
+ * Redis does not know the script of the first caller's command, and then learns it: the command of
+ * the last one runs before the first one's comes again, as text. `before`: before the last one's.
+ */
+async function unknownScript({ first, last, count }: Shared, before = async () => {}) {
+  const { proxy, far } = stage;
+  await far.redis.script("FLUSH");
+  const refused = await refusals();
+  proxy.record();
+  proxy.holdReplies("commands");
+  const calls = [first()];
+  await until(async () => (await refusals()) > refused, { what: "the first command refused" });
+  await loadScripts(far.redis, connectionLua, countedLua);
+  await before();
+  calls.push(last());
+  await until(async () => (await count()) === 0, { what: "the hold ended" });
+  proxy.thaw();
+  const told = await outcomes(calls);
+  // The precondition: the first command has come again.
+  expect(proxy.commands.map(({ command }) => command[0])).toContain("eval");
+  return told;
+}
+
+describe.each(Object.entries(holds))("%s", (_, hold) => {
+  it("is not reported as lost when Redis learned the script of the first release in between", () =>
+    hold(async (shared) => {
+      const lost = heard(stage.near, "lost");
+      expect([await unknownScript(shared), lost]).toEqual([[null, null], []]);
+    }));
+
+  it("is not reported as lost when the connection broke before the replies of both releases", () =>
+    hold(async ({ first, last, count }) => {
+      const lost = heard(stage.near, "lost");
+      const { proxy } = stage;
+      proxy.record();
+      proxy.holdReplies("commands");
+      const calls = [first()];
+      // One after the other, as two callers leave.
+      await until(() => proxy.commands.length > 0, { what: "the first command sent" });
+      calls.push(last());
+      await until(async () => (await count()) === 0, { what: "the hold ended" });
+      proxy.cut("commands");
+      proxy.thaw();
+      expect([await outcomes(calls), lost]).toEqual([[null, null], []]);
+    }));
+
+  it("is reported as lost to both when its key was deleted", () =>
+    hold(async (shared) => {
+      const lost = heard(stage.near, "lost");
+      const isLost = ["LOCK_LOST", "gone"];
+      const told = await unknownScript(shared, async () => {
+        await stage.far.redis.del(shared.key);
+      });
+      expect([told, lost.length]).toEqual([[isLost, isLost], 2]);
+    }));
+
+  it("is reported as lost also to a caller that leaves in the turn in which the other one's loss is read", () =>
+    hold(async ({ first, last, key }) => {
+      const lost = heard(stage.near, "lost");
+      const { proxy, far } = stage;
+      const runs = async () => /cmdstat_evalsha:calls=(\d+)/.exec(await far.redis.info("commandstats"))?.[1];
+      await far.redis.del(key);
+      proxy.holdReplies("commands");
+      const before = await runs();
+      const calls = [first()];
+      await until(async () => (await runs()) !== before, { what: "the first command executed" });
+      // The reply can be read when the event loop turns, before what is sent at the end of that turn.
+      await new Promise<void>((resolve) =>
+        setImmediate(() => {
+          proxy.thaw();
+          calls.push(last());
+          resolve();
+        }),
+      );
+      const isLost = ["LOCK_LOST", "gone"];
+      expect([await outcomes(calls), lost.length]).toEqual([[isLost, isLost], 2]);
+    }));
+});
