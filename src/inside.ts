@@ -39,13 +39,21 @@ export interface Inside {
  */
 const insides = new WeakMap<object, Inside | null>();
 
+/** The option `prefix` of these clients. */
+const prefixes = new WeakMap<object, string>();
+
 export function hasInside(client: object, inside: Inside): void {
   insides.set(client, inside);
+  prefixes.set(client, inside.settings.prefix);
 }
 
-export function hasNoInside(client: object): void {
+export function hasNoInside(client: object, { prefix }: Pick<Settings, "prefix">): void {
   insides.set(client, null);
+  prefixes.set(client, prefix);
 }
+
+/** For tools, whose keys are beside those of the client. */
+export const prefixOf = (client: object): string => prefixes.get(client) ?? "";
 
 /**
  * The result of `make` for a client, made at the first use and then always the same: callers of one

@@ -53,8 +53,8 @@ export function redissonLock(
  *
  * @param locks a client of `createLockClient`.
  * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`,
- *   because every holder needs the next token from Redis, and on a connection with a keyPrefix,
- *   with which Java would not find the counter.
+ *   because every holder needs the next token from Redis, and for a client with a `prefix` or a
+ *   connection with a `keyPrefix`, with which Java would not find the counter.
  * @example
  * import { redissonFencedLock } from "holdfast/redisson";
  * const lock = redissonFencedLock(locks, "orders"); // getFencedLock("orders") in Java
@@ -70,7 +70,7 @@ export function redissonFencedLock(locks: LockClient, name: string, options?: Re
   checkFitsRedisson(keys, checkName(name));
   if (keys.prefix !== "")
     throw new TypeError(
-      `Cannot create a lock: with the keyPrefix ${quote(keys.prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
+      `Cannot create a lock: with the prefix ${quote(keys.prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, with a client and a connection without one`,
     );
   return inside.lockOf(name, kindsOf(inside).fenced, { linger: 0, reentrant });
 }

@@ -19,6 +19,7 @@ import {
   count,
   flag,
   orInfinity,
+  PREFIX,
   type Rule,
   refuse,
   time,
@@ -82,6 +83,16 @@ export interface LockClientOptions {
    * secrets. Default: none.
    */
   label?: string | undefined;
+  /**
+   * Comes before every key and channel of the client, 1 to 512 bytes of UTF-8, as ioredis's
+   * `keyPrefix` does; if the connection has one too, that comes first. Clients whose prefixes differ
+   * share no lock. `redissonFencedLock` refuses it. Default: none.
+   *
+   * @example
+   * // for a Redis user with ~tenant1:* &tenant1:*
+   * const locks = createLockClient(redis, { prefix: "tenant1:" });
+   */
+  prefix?: string | undefined;
   /** The lease when a call names none. Default: 30 000. */
   leaseTime?: number | undefined;
   /**
@@ -235,6 +246,7 @@ export const CLIENT = {
     fallback: "warn",
   } as Rule<"reject" | "warn" | "off">,
   label: LABEL,
+  prefix: PREFIX,
 };
 
 /**

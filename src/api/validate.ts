@@ -55,6 +55,18 @@ export const signal = { wanted: "an AbortSignal", fits: (value) => isSignal(valu
   AbortSignal | undefined
 >;
 
+/** What comes before all keys of a client. A lone surrogate would become another character in Redis. */
+export const PREFIX: Rule<string> = {
+  wanted: `a well-formed string of 1 to ${NAME_BYTES_MAX} bytes of UTF-8`,
+  fits: (value) =>
+    typeof value === "string" &&
+    value !== "" &&
+    value.isWellFormed() &&
+    Buffer.byteLength(value) <= NAME_BYTES_MAX,
+  type: "string",
+  fallback: "",
+};
+
 /** Checked by its user. */
 export const anything = { wanted: "", fits: () => true, fallback: undefined } as Rule<unknown>;
 

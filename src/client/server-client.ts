@@ -240,9 +240,10 @@ export function createLockClient(
   const settings = checkClientOptions(options);
   const link = linkTo(redis);
   if (!link) throw new TypeError(`${CANNOT}: redis ${noConnection(redis)}`);
-  if (link.nodes && !hasOneSlotPerLock(link.keyPrefix)) {
+  const prefix = link.keyPrefix + settings.prefix;
+  if (link.nodes && !hasOneSlotPerLock(prefix)) {
     throw new TypeError(
-      `${CANNOT}: with the keyPrefix ${quote(link.keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: with the prefix ${quote(prefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
   if (settings.replicas > 0 && !link.opensOnce)

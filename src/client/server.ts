@@ -20,11 +20,11 @@ export interface Server extends Pick<Parts, "subscribe" | "closed"> {
 
 /** A single server, a Sentinel group or a Cluster, on the caller's connection. */
 export function redisServer(given: Link, settings: Settings): Server {
-  const { connection, replicas, replicaTimeout, replyTimeout } = settings;
+  const { connection, prefix, replyTimeout } = settings;
   const link = connection === "own" ? given.open() : given;
   const { nodes } = link;
-  const commands = new ScriptRunner(link, replyTimeout);
-  const replication = replicas > 0 ? new Replication(link, replicas, replicaTimeout, replyTimeout) : null;
+  const commands = new ScriptRunner(link, replyTimeout, prefix);
+  const replication = settings.replicas > 0 ? new Replication(link, settings) : null;
   return {
     commands,
     replication,

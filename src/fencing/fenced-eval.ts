@@ -9,8 +9,8 @@ import { write } from "./write.ts";
 /** A script's arguments and its fence. */
 export interface FencedEvalOptions extends FenceOptions {
   /**
-   * The script's KEYS, without a connection's `keyPrefix`. Default: none; then `resource` is
-   * required.
+   * The script's KEYS, without the connection's `keyPrefix` and the call's `prefix`. Default: none;
+   * then `resource` is required.
    */
   keys?: readonly string[] | undefined;
   /** The script's ARGV. Default: none. */

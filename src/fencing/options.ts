@@ -6,6 +6,7 @@ import {
   isWhole,
   longTime,
   orInfinity,
+  PREFIX,
   type Rule,
   refuse,
   time,
@@ -28,6 +29,11 @@ export interface FenceOptions {
    */
   resource?: string | undefined;
   /**
+   * Comes before the keys of the call and the key of the fence, as the lock client's `prefix` does:
+   * give both the same. Default: none.
+   */
+  prefix?: string | undefined;
+  /**
    * How long the highest token is remembered after a write, at least 1 000; Infinity: without
    * limit. Default: 86 400 000, a day; without limit if tokens are counters (below 10^15, as those
    * of `redissonFencedLock`). Use the same value in all writers of a resource. Where nothing is
@@ -42,6 +48,7 @@ export interface FenceOptions {
 export const FENCE = {
   fence: anything,
   resource: anything,
+  prefix: PREFIX,
   remember: orInfinity(longTime(1_000, undefined)),
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
 };
@@ -59,7 +66,7 @@ export type FenceTerms = ReturnType<typeof checkFence>;
  * @throws also what the lease's `assertHeld()` throws.
  */
 export function checkFence(what: string, options: Checked<typeof FENCE>, key: string | undefined) {
-  const { resource, remember, replyTimeout } = options;
+  const { resource, prefix, remember, replyTimeout } = options;
   const fence = options.fence as FenceOptions["fence"] | null | undefined;
   const lease = typeof fence === "object" && typeof fence?.assertHeld === "function" ? fence : null;
   const token: unknown = lease ? lease.token : fence;
@@ -84,6 +91,7 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
     token: token as number,
     lockName: lease?.name ?? null,
     resource: name,
+    prefix,
     remember: remember ?? (isCounter ? Number.POSITIVE_INFINITY : FENCE_MEMORY),
     replyTimeout,
   };

@@ -17,11 +17,8 @@ export interface FencedWrite {
   readonly args: readonly RedisArgument[];
 }
 
-/**
- * One for each connection: it adds listeners, and a connection accepts only so many without a
- * warning.
- */
-const known = new WeakMap<object, ScriptRunner>();
+/** By prefix, for each connection. */
+const known = new WeakMap<object, Map<string, ScriptRunner>>();
 
 /**
  * Runs a script if the token passes the fence of its resource.
@@ -31,9 +28,9 @@ const known = new WeakMap<object, ScriptRunner>();
 export async function write(
   redis: RedisLike | ClusterLike | NodeRedisLike,
   { what, script, keys, args }: FencedWrite,
-  { token, lockName, resource, remember, replyTimeout }: FenceTerms,
+  { token, lockName, resource, prefix, remember, replyTimeout }: FenceTerms,
 ): Promise<unknown> {
-  const commands = commandsOf(what, redis);
+  const commands = commandsOf(what, redis, prefix);
   const fence = fenceOf(what, commands, keys, resource);
   const [memory, ttl] = Number.isFinite(remember) ? [remember, remember + FENCE_SKEW] : [0, 0];
   try {
@@ -51,12 +48,18 @@ export async function write(
   }
 }
 
-function commandsOf(what: string, redis: RedisLike | ClusterLike | NodeRedisLike): ScriptRunner {
-  const commands = known.get(redis) ?? new ScriptRunner(checkConnection(what, redis), TIMER_MAX);
-  known.set(redis, commands);
+function commandsOf(
+  what: string,
+  redis: RedisLike | ClusterLike | NodeRedisLike,
+  prefix: string,
+): ScriptRunner {
+  const prefixed = known.get(redis) ?? new Map<string, ScriptRunner>();
+  known.set(redis, prefixed);
+  const commands = prefixed.get(prefix) ?? new ScriptRunner(checkConnection(what, redis), TIMER_MAX, prefix);
+  prefixed.set(prefix, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
     throw new TypeError(
-      `${what}: with the keyPrefix ${quote(commands.keys.prefix)} a key and its fence have different hash slots; use one without "{}"`,
+      `${what}: with the prefix ${quote(commands.keys.prefix)} a key and its fence have different hash slots; use one without "{}"`,
     );
   }
   return commands;

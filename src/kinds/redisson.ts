@@ -131,6 +131,6 @@ export function checkFitsRedisson(keys: Keys, name: string): void {
   const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
   const cure = /[{}]/.test(name)
     ? "use a name without braces"
-    : `the keyPrefix ${quote(prefix)} must have no braces, or a whole tag`;
+    : `the prefix ${quote(prefix)} must have no braces, or a whole tag`;
   throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
 }

@@ -46,7 +46,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         if (links !== given) for (const link of links) link.close();
       },
     });
-    hasNoInside(this);
+    hasNoInside(this, settings);
     quorum.onTwin = (node, other) => this.locks.events.report(oneServer(node, other));
     this.#kind = new QuorumKind(quorum, settings, this.locks);
   }

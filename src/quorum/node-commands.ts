@@ -49,7 +49,7 @@ export interface Wish {
   readonly passes: number;
 }
 
-export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "nodeTimeout" | "restartDelay">;
+export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "prefix" | "nodeTimeout" | "restartDelay">;
 
 /**
  * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that
@@ -67,7 +67,7 @@ export class NodeCommands {
     readonly link: Link,
     protected readonly settings: NodeSettings,
   ) {
-    this.commands = new ScriptRunner(link, settings.replyTimeout);
+    this.commands = new ScriptRunner(link, settings.replyTimeout, settings.prefix);
   }
 
   protected acquire(hold: NodeHold, { lease, token, passes }: Wish): Promise<Vote> {

@@ -15,7 +15,7 @@ import {
 export interface QuorumClientOptions
   extends Pick<
     LockClientOptions,
-    "label" | "leaseTime" | "replyTimeout" | "localHandoffs" | "connection" | "reentrant"
+    "label" | "prefix" | "leaseTime" | "replyTimeout" | "localHandoffs" | "connection" | "reentrant"
   > {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide
@@ -42,7 +42,7 @@ export interface QuorumClientOptions
   restartDelay?: number | undefined;
 }
 
-const { label, replyTimeout, localHandoffs, connection, reentrant } = CLIENT;
+const { label, prefix, replyTimeout, localHandoffs, connection, reentrant } = CLIENT;
 const RULES = {
   leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
   replyTimeout,
@@ -50,6 +50,7 @@ const RULES = {
   connection,
   reentrant,
   label,
+  prefix,
   linger: neverKept("a lock of several masters is not cached"),
   nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),
   retryDelay: time(LEASE_MIN, RETRY_DELAY),

@@ -10,7 +10,7 @@ export interface Commands extends Transport {
   /** May each lock be on another server, by its slot? */
   readonly isCluster: boolean;
   /**
-   * Keys for `send` and `run`, without the connection's prefix. Callers that use them repeatedly
+   * Keys for `send` and `run`, without any prefix. Callers that use them repeatedly
    * build them once.
    */
   keysOf(names: readonly string[]): ScriptKeys;

@@ -73,7 +73,8 @@ export interface Link extends Place {
   readonly library: string;
   readonly kind: "server" | "sentinel" | "cluster";
   /**
-   * The library's prefix for the keys of the caller's commands. `ScriptKeys.full` already has it.
+   * The library's prefix for the keys of the caller's commands. `ScriptKeys.full` already has it,
+   * and after it the client's own `prefix`, which no library knows.
    */
   readonly keyPrefix: string;
   /** `open` made it: the application does not use it. */
@@ -217,7 +218,7 @@ export interface Call {
   readonly owner: CallOwner;
   readonly script: Script;
   /**
-   * `full`: with the prefix; `names`: without; `text`: their number and the keys in RESP, built
+   * `full`: with all prefixes; `names`: without; `text`: their number and the keys in RESP, built
    * once.
    */
   readonly keys: ScriptKeys;

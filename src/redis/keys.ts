@@ -1,6 +1,6 @@
-// Every key and channel name is built here; scripts build none. `keyPrefix` is ioredis's prefix for
-// keys, and only for keys. Channels are data and contain it themselves, otherwise PUBLISH would
-// reach no client.
+// Every key and channel name is built here; scripts build none. A prefix is the library's `keyPrefix`,
+// which it puts before keys by itself, and only before keys, and then the client's `prefix`. Channels
+// are data and contain both themselves, otherwise PUBLISH would reach no client.
 import { hashed, SlotKeys, slotOf } from "../util/slots.ts";
 
 /**
@@ -144,7 +144,7 @@ export class Keys {
     return this.#clocks.of(slotOf(this.prefix + key)).slice(this.prefix.length);
   }
 
-  /** The hash slot of one of the caller's own keys; ioredis adds the prefix. */
+  /** The hash slot of one of the caller's own keys, to which the prefix is added. */
   slot(key: string): number {
     return slotOf(this.prefix + key);
   }
@@ -259,8 +259,8 @@ export class Keys {
   }
 
   /**
-   * Redisson's token counter of a fenced lock. Java would not find it with a prefix, which ioredis
-   * puts before the whole key.
+   * Redisson's token counter of a fenced lock. Java would not find it with a prefix, which
+   * comes before the whole key.
    */
   redissonToken(name: string): string {
     return redissonHelper("redisson_lock_token", this.prefix + name);

@@ -1,5 +1,6 @@
 import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../api/errors.ts";
+import type { Settings } from "../api/options.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { customTimers } from "../util/real-timers.ts";
@@ -19,6 +20,8 @@ interface Job {
   reject(error: unknown): void;
 }
 
+type ReplicationSettings = Pick<Settings, "replicas" | "replicaTimeout" | "replyTimeout" | "prefix">;
+
 /**
  * Waits until that many replicas have a hold: writes to it, then sends WAIT on the same connection.
  * The connection is used for nothing else, because WAIT keeps it busy; in Cluster there is one for
@@ -26,17 +29,13 @@ interface Job {
  */
 export class Replication {
   readonly #link: Link;
-  readonly #wanted: number;
-  readonly #timeout: number;
-  readonly #replyTimeout: number;
+  readonly #settings: ReplicationSettings;
   readonly #confirmers = new Map<string, Confirmer>();
   #closed = false;
 
-  constructor(link: Link, replicas: number, timeout: number, replyTimeout: number) {
+  constructor(link: Link, settings: ReplicationSettings) {
     this.#link = link;
-    this.#wanted = replicas;
-    this.#timeout = timeout;
-    this.#replyTimeout = replyTimeout;
+    this.#settings = settings;
   }
 
   /**
@@ -71,12 +70,12 @@ export class Replication {
   #confirmer(key: string): Confirmer {
     if (this.#closed) throw new Error("the lock client is closed");
     const { nodes, keyPrefix } = this.#link;
-    const place = nodes ? nodes.placeOf(slotOf(keyPrefix + key)) : this.#link;
+    const place = nodes ? nodes.placeOf(slotOf(keyPrefix + this.#settings.prefix + key)) : this.#link;
     if (!place) throw new Error(NO_NODE);
     let confirmer = this.#confirmers.get(place.address);
     if (!confirmer || confirmer.ended) {
       const again = (job: Job): void => this.#add(job);
-      confirmer = new Confirmer(place.openOnce(), this.#wanted, this.#timeout, this.#replyTimeout, again);
+      confirmer = new Confirmer(place.openOnce(), this.#settings, again);
       this.#confirmers.set(place.address, confirmer);
     }
     return confirmer;
@@ -107,12 +106,16 @@ class Confirmer {
   #isClosed = false;
 
   /** `handOn`: takes the requests that came during a batch in which this connection failed. */
-  constructor(link: Link, wanted: number, timeout: number, replyTimeout: number, handOn: (job: Job) => void) {
+  constructor(
+    link: Link,
+    { replicas, replicaTimeout, replyTimeout, prefix }: ReplicationSettings,
+    handOn: (job: Job) => void,
+  ) {
     this.#link = link;
     this.#handOn = handOn;
-    this.#commands = new ScriptRunner(link, replyTimeout);
-    this.#wanted = wanted;
-    this.#timeout = timeout;
+    this.#commands = new ScriptRunner(link, replyTimeout, prefix);
+    this.#wanted = replicas;
+    this.#timeout = replicaTimeout;
   }
 
   get ended(): boolean {

@@ -60,14 +60,15 @@ export class ScriptRunner implements Commands, CallOwner {
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
 
-  constructor(link: Link, replyTimeout: number) {
+  /** `prefix`: the client's own, which comes after the `keyPrefix` of the library. */
+  constructor(link: Link, replyTimeout: number, prefix = "") {
     hearProcessEnd();
     this.replyTimeout = replyTimeout;
     this.#link = link;
     this.#unanswered = new Unanswered(link, (now) => this.#look(now));
     this.unanswered = this.#unanswered.calls;
     this.isCluster = link.kind === "cluster";
-    this.keys = new Keys(link.keyPrefix, this.isCluster);
+    this.keys = new Keys(link.keyPrefix + prefix, this.isCluster);
     this.#silence = link.isOwn ? new Silence(link, replyTimeout) : null;
     this.troubles = new Troubles(link);
     this.detach = link.on({
@@ -90,7 +91,7 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * Keys for `send` and `run`, without the connection's prefix. Callers that use them repeatedly
+   * Keys for `send` and `run`, without any prefix. Callers that use them repeatedly
    * build them once.
    */
   keysOf(names: readonly string[]): ScriptKeys {
@@ -207,7 +208,7 @@ export class ScriptRunner implements Commands, CallOwner {
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
-    call.callback.failed(this.troubles.explained(error));
+    call.callback.failed(this.troubles.explained(error, call.keys));
   }
 
   /** The server that has this key reported this time, in µs. */

@@ -44,7 +44,7 @@ export function sharded(script: Script): Script {
 
 /** The keys of a script in Redis's form. Built once for each lock. */
 export class ScriptKeys {
-  /** Without the connection's `keyPrefix`. */
+  /** Without any prefix. */
   readonly names: readonly string[];
   readonly full: readonly string[];
   /** Their number, then the keys, in Redis's protocol. */

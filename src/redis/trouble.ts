@@ -1,8 +1,9 @@
 import { LockError } from "../api/errors.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { duration } from "../util/duration.ts";
+import { quoteAll } from "../util/quote.ts";
 import { isReplyError, type Link, type Place } from "./driver.ts";
-import type { Script } from "./script.ts";
+import type { Script, ScriptKeys } from "./script.ts";
 
 /** Describes a connection that carries commands when one of them has failed. */
 export class Troubles {
@@ -34,8 +35,11 @@ export class Troubles {
     );
   }
 
-  /** A command's error. The library says little if the connection is the cause. */
-  explained(error: unknown): unknown {
+  /**
+   * A command's error. The library says little if the connection is the cause, and Redis if a right
+   * is missing.
+   */
+  explained(error: unknown, { full: keys }: Pick<ScriptKeys, "full">): unknown {
     if (!(error instanceof Error)) return error;
     const said = error.message.replace(/\.$/, "");
     const at = redisAt(this.#link);
@@ -45,6 +49,7 @@ export class Troubles {
         this.lastError ?? error,
       );
     if (isAboutConnection(error)) error.message = `${said} (${at}, ${stateOf(this.#link, null)})`;
+    if (NO_KEY.test(error.message)) error.message = `${said}: the keys are ${quoteAll(keys)}`;
     if (FULL.test(error.message))
       error.message = `Redis is full (maxmemory) and refuses to write: raise maxmemory, or free memory (${said})`;
     return error;
@@ -148,6 +153,9 @@ const isAboutConnection = (error: Error): boolean =>
   /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
     error.message,
   );
+
+/** The user has no right to a key of the command. Redis does not say to which. */
+const NO_KEY = /^NOPERM .*\baccess (a key|one of the keys)\b/i;
 
 /** A script is refused for lack of memory. Redis 6.2 puts its place before the code. */
 const FULL = /(^|-)OOM /;

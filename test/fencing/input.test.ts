@@ -71,7 +71,7 @@ describe("options of both functions", () => {
 
   it("report an unknown option with the known ones", async () => {
     expect(await refusal(set(redis, "x", "v", { fence: 1, px: 5 }))).toBe(
-      "TypeError: Cannot write 'x': unknown option 'px'; known are fence, resource, remember, replyTimeout, ttl",
+      "TypeError: Cannot write 'x': unknown option 'px'; known are fence, resource, prefix, remember, replyTimeout, ttl",
     );
     expect(await refusal(run(redis, "return 1", { fence: 1, ttl: 5 }))).toMatch(/unknown option 'ttl'/);
   });
@@ -164,7 +164,7 @@ describe("in Cluster", () => {
   it("reports a prefix with an empty tag", async () => {
     const redis = cluster("a{}b:");
     expect(await refusal(set(redis, "x", "v", { fence: 1 }))).toMatch(
-      /keyPrefix 'a\{\}b:'.*different hash slots/,
+      /prefix 'a\{\}b:'.*different hash slots/,
     );
     expect(redis.status).toBe("wait");
   });

@@ -205,7 +205,12 @@ it("one failed claim costs later callers nothing", async () => {
   const names = [freshName(), freshName()] as const;
   for (const name of names)
     await redis.set(name, `10 1800000000000000 1800000000000000 ${name}:1`, "PX", 60_000);
-  const replication = new Replication(linkOf(redis), 2, 1_000, 5_000);
+  const replication = new Replication(linkOf(redis), {
+    replicas: 2,
+    replicaTimeout: 1_000,
+    replyTimeout: 5_000,
+    prefix: "",
+  });
   onTestFinished(() => replication.close());
   const confirm = (name: string, hold: string) =>
     replication.confirm(name, name, handoffLua.confirm, [hold, 60_000], 1_000);

@@ -10,7 +10,12 @@ const stage = new QuorumStage(3);
 
 it("subscribing fails when a node that was acknowledged is lost before enough others are", async () => {
   const { nodes } = await stage.join({}, "proxies");
-  const quorum = new Quorum(nodes.map(linkOf), { replyTimeout: 4_000, nodeTimeout: 400, restartDelay: 0 });
+  const quorum = new Quorum(nodes.map(linkOf), {
+    replyTimeout: 4_000,
+    prefix: "",
+    nodeTimeout: 400,
+    restartDelay: 0,
+  });
   const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
   const channel = quorum.keys.ofQuorum(stage.name).free;
   stage.proxy(3).refuse(true); // never there

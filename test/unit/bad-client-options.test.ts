@@ -44,14 +44,14 @@ describe("createLockClient", () => {
     await refused(
       () => create(cluster),
       TypeError,
-      "Cannot create a lock client: with the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
+      "Cannot create a lock client: with the prefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
     );
     expect(cluster.status).toBe("wait");
   });
 
   it.each([
     ["", "a{b", "use a name without braces"],
-    ["a{b:", "order", "the keyPrefix 'a{b:' must have no braces, or a whole tag"],
+    ["a{b:", "order", "the prefix 'a{b:' must have no braces, or a whole tag"],
   ])(
     "in Cluster, with the prefix '%s', Redisson's lock '%s' is refused: %s",
     async (keyPrefix, name, cure) => {
@@ -116,7 +116,7 @@ describe("createLockClient", () => {
     [
       { leases: 5 },
       TypeError,
-      "unknown option 'leases'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, reentrant, deadlocks, label",
+      "unknown option 'leases'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, reentrant, deadlocks, label, prefix",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),

@@ -166,7 +166,9 @@ class IoredisLink extends IoredisPlace implements Link {
   #sendPlain(call: Call): void {
     const { owner, script, name, keys, argv } = call;
     const text = name === "eval" ? script.lua : script.sha;
-    const words = [keys.names.length, ...keys.names, ...argv] as const;
+    // ioredis puts its own prefix before these keys again.
+    const own = keys.full.map((key) => key.slice(this.keyPrefix.length));
+    const words = [own.length, ...own, ...argv] as const;
     try {
       const reply = script.isForeign
         ? this.redis[name](text, ...words)

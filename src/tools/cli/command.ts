@@ -14,7 +14,11 @@ export const COMMON = {
     "<name>",
     "the addresses are those of sentinels; the primary has this name (HOLDFAST_SENTINEL)",
   ),
-  prefix: text("p", "<text>", "prefix of all keys, like ioredis's keyPrefix (HOLDFAST_PREFIX)"),
+  prefix: text(
+    "p",
+    "<text>",
+    "prefix of all keys and channels, as the client's option prefix or ioredis's keyPrefix (HOLDFAST_PREFIX)",
+  ),
   quiet: flag("q", "print nothing but failures on stderr"),
   verbose: flag("v", "print more on stderr"),
   json: flag(null, "JSON for programs"),

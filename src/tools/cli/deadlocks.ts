@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed } from "../../index.ts";
-import { Glob, linkTo, showParty } from "../../inside.ts";
+import { Glob, linkTo, prefixOf, showParty } from "../../inside.ts";
 import { visible } from "../../util/visible.ts";
 import { Deadlocks } from "../ui/deadlocks.ts";
 import type { ShownCircle } from "../ui/shown.ts";
@@ -45,7 +45,7 @@ export class DeadlockReport {
     const link = linkTo(connected.redis);
     this.#connected = connected;
     this.#isWanted = isWanted;
-    this.#deadlocks = link && new Deadlocks(link);
+    this.#deadlocks = link && new Deadlocks(link, prefixOf(connected.locks));
   }
 
   /** For a command that reads once. It takes 2 s or more only if callers note a deadlock. */

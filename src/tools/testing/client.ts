@@ -136,7 +136,7 @@ export class TestClient extends ServerClient implements TestLocks {
     const place = placeOf(memory);
     super(
       {
-        commands: new MemoryCommands(memory, settings.replyTimeout),
+        commands: new MemoryCommands(memory, settings),
         replication: null,
         subscribe: () => new MemorySubscriptions(memory),
         places: () => [place],

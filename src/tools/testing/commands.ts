@@ -1,3 +1,4 @@
+import type { Settings } from "../../api/options.ts";
 import { redissonLua } from "../../kinds/redisson-lua.generated.ts";
 import { spinLua } from "../../kinds/spin-lua.generated.ts";
 import { type Callback, type Decode, plain } from "../../redis/call.ts";
@@ -64,7 +65,7 @@ const wired = (reply: Reply): unknown =>
 /** Runs a client's scripts in memory: no answer and no connection is ever lost. */
 export class MemoryCommands implements Commands {
   readonly replyTimeout: number;
-  readonly keys = new Keys("", false);
+  readonly keys: Keys;
   readonly isCluster = false;
   readonly epoch = 0;
   readonly heldUntil = Number.NEGATIVE_INFINITY;
@@ -76,14 +77,15 @@ export class MemoryCommands implements Commands {
   onReconnect = (): void => {};
   onEnd = (): void => {};
 
-  constructor(memory: Memory, replyTimeout: number) {
+  constructor(memory: Memory, { replyTimeout, prefix }: Pick<Settings, "replyTimeout" | "prefix">) {
+    this.keys = new Keys(prefix, false);
     this.#memory = memory;
     this.#scripts = scriptsOf(memory);
     this.replyTimeout = replyTimeout;
   }
 
   keysOf(names: readonly string[]): ScriptKeys {
-    return new ScriptKeys("", names);
+    return new ScriptKeys(this.keys.prefix, names);
   }
 
   send<Answer>(
@@ -97,7 +99,7 @@ export class MemoryCommands implements Commands {
       try {
         const words = argv.map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
         callback.answered(
-          decode(wired(this.#run(script, keys.names, words)), { script, keys, argv, epoch: 0 }),
+          decode(wired(this.#run(script, keys.full, words)), { script, keys, argv, epoch: 0 }),
         );
       } catch (error) {
         callback.failed(error);

@@ -46,6 +46,7 @@ interface Found {
  */
 export class Deadlocks {
   readonly #link: Link;
+  readonly #key: string;
   #found = new Map<string, Found>();
   /** The unanswered command: a second one would not be answered sooner. */
   #asked: Promise<unknown> | null = null;
@@ -53,8 +54,10 @@ export class Deadlocks {
   /** Why some deadlocks may be missing, in a sentence. Null: none are. */
   trouble: string | null = null;
 
-  constructor(link: Link) {
+  /** `prefix`: of the clients whose callers wait. */
+  constructor(link: Link, prefix = "") {
     this.#link = link;
+    this.#key = prefix + KEY;
   }
 
   /** Is one found that is not proven yet? Its callers renew their notes every second. */
@@ -81,7 +84,7 @@ export class Deadlocks {
    */
   async refresh(): Promise<void> {
     try {
-      this.#asked ??= this.#link.commandOn(KEY, ["EVAL", lua.notes.lua, 1], [MEMBERS]).finally(() => {
+      this.#asked ??= this.#link.commandOn(this.#key, ["EVAL", lua.notes.lua, 1], [MEMBERS]).finally(() => {
         this.#asked = null;
       });
       // RACE: notes that arrive while the locks are listed are newer than some of these locks, and

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import pTimeout from "p-timeout";
 import type { Listed, ListOptions } from "../../index.ts";
-import { linkTo } from "../../inside.ts";
+import { linkTo, prefixOf } from "../../inside.ts";
 import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
@@ -105,8 +105,8 @@ class Page {
     this.#admit = admit;
     const { locks, redis } = options;
     const link = redis ? linkTo(redis) : null;
-    const waitTimes = link && new WaitTimes(link);
-    const deadlocks = link && new Deadlocks(link);
+    const waitTimes = link && new WaitTimes(link, prefixOf(locks));
+    const deadlocks = link && new Deadlocks(link, prefixOf(locks));
     // A Cluster has many servers, and a restart of one concerns a part of the locks.
     const server = link && !link.nodes ? new ServerState(link) : null;
     this.#waitTimes = waitTimes;

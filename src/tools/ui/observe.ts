@@ -1,5 +1,5 @@
 import type { ClusterLike, LockEvents, NodeRedisLike, RedisLike } from "../../index.ts";
-import { type CommonClient, linkTo, noConnection } from "../../inside.ts";
+import { type CommonClient, linkTo, noConnection, prefixOf } from "../../inside.ts";
 import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
 /** The least ms between two entries of a process, and between an event and its entry. */
@@ -25,6 +25,7 @@ export function observe(
 ): () => void {
   const link = linkTo(redis);
   if (!link) throw new TypeError(`Cannot observe: redis ${noConnection(redis)}`);
+  const stream = prefixOf(locks) + STREAM;
   let waits = new Map<string, Map<number, number>>();
   /** Calls that wait, each with its lock. */
   const waiting = new Set<string>();
@@ -45,9 +46,9 @@ export function observe(
     events = [];
     // An entry may be lost: no lock depends on it.
     link
-      .commandOn(STREAM, ["XADD"], ["MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told)])
+      .commandOn(stream, ["XADD"], ["MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told)])
       .catch(() => {});
-    link.commandOn(STREAM, ["PEXPIRE"], [KEPT]).catch(() => {});
+    link.commandOn(stream, ["PEXPIRE"], [KEPT]).catch(() => {});
   };
   const happened = (what: "acquire" | "giveup" | "lost", name: string, after: number, why: string | null) => {
     if (events.push([what, name, performance.now(), Math.round(after), why]) > EVENTS) events.shift();

@@ -29,6 +29,7 @@ interface Known {
 /** The reports of observed processes in the last 15 minutes. */
 export class WaitTimes {
   readonly #link: Link;
+  readonly #stream: string;
   #known = new Map<string, Known>();
   /** Computed once per reading for all viewers. Null: not yet. */
   #busiest: ShownWaits[] | null = null;
@@ -43,8 +44,10 @@ export class WaitTimes {
   #now = 0;
   #reading: Promise<void> | null = null;
 
-  constructor(link: Link) {
+  /** `prefix`: of the observed clients. */
+  constructor(link: Link, prefix = "") {
     this.#link = link;
+    this.#stream = prefix + STREAM;
   }
 
   get processes(): number {
@@ -60,7 +63,7 @@ export class WaitTimes {
   get untold(): string | null {
     const { dropped, trouble } = this;
     const some = dropped === 1 ? "1 entry was" : `${dropped} entries were`;
-    const left = dropped === 0 ? null : `${some} left out of ${STREAM}: not written by observe().`;
+    const left = dropped === 0 ? null : `${some} left out of ${this.#stream}: not written by observe().`;
     return [trouble, left].filter((one) => one !== null).join(" ") || null;
   }
 
@@ -122,7 +125,7 @@ export class WaitTimes {
   }
 
   #entries(...range: (string | number)[]): Promise<unknown> {
-    return this.#link.commandOn(STREAM, ["XRANGE"], range);
+    return this.#link.commandOn(this.#stream, ["XRANGE"], range);
   }
 
   #drop(at: number): void {
