@@ -48,7 +48,9 @@ export class Troubles {
         `${said} (${at}, ${stateOf(this.#link, this.#link.lastError)})`,
         this.lastError ?? error,
       );
-    if (isAboutConnection(error)) error.message = `${said} (${at}, ${stateOf(this.#link, null)})`;
+    if (this.#link.kind !== "cluster" && IN_CLUSTER.test(error.message))
+      error.message = `${NODE_OF_CLUSTER} (${said})`;
+    else if (isAboutConnection(error)) error.message = `${said} (${at}, ${stateOf(this.#link, null)})`;
     if (NO_KEY.test(error.message)) error.message = `${said}: the keys are ${quoteAll(keys)}`;
     if (FULL.test(error.message))
       error.message = `Redis is full (maxmemory) and refuses to write: raise maxmemory, or free memory (${said})`;
@@ -153,6 +155,11 @@ const isAboutConnection = (error: Error): boolean =>
   /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
     error.message,
   );
+
+/** Replies of a node of a Cluster, whose client library has to find the right node. */
+const IN_CLUSTER = /^(CROSSSLOT|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /;
+const NODE_OF_CLUSTER =
+  "the server is a node of a Cluster: connect with new Cluster(…) of ioredis, createCluster(…) of node-redis, or --cluster on the command line";
 
 /** The user has no right to a key of the command. Redis does not say to which. */
 const NO_KEY = /^NOPERM .*\baccess (a key|one of the keys)\b/i;
