@@ -148,6 +148,10 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /wrong version number|EPROTO|before secure TLS|packet length too long/i,
     "the server does not speak TLS on this port: leave out the tls option, or use its TLS port",
   ],
+  [
+    /^Socket timeout timeout/,
+    "with its default reconnectStrategy node-redis closes a client for good after socketTimeout of silence: leave out socketTimeout",
+  ],
 ];
 
 /** Is this answer of Redis about the connection, and not about the command? */

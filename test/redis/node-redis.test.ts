@@ -61,6 +61,19 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
     return link;
   };
 
+  it("socketTimeout closes an idle client for good: the error says what to leave out, and an own connection lives on", async () => {
+    const idle = await client({ socket: { socketTimeout: 300, reconnectStrategy: undefined as never } });
+    const [locks, own] = [createLockClient(idle), createLockClient(idle, { connection: "own" })];
+    closing.push(() => own.close({ grace: 0 }));
+    closing.push(() => locks.close({ grace: 0 }));
+    await locks.lock("holdfast:test").withLock(() => {});
+    await until(() => !idle.isOpen);
+    await expect(locks.lock("holdfast:test").tryLock()).rejects.toThrow(
+      /closed for good.*Socket timeout.*leave out socketTimeout/,
+    );
+    await own.lock("holdfast:test").withLock(() => {});
+  });
+
   /** What a link tells, in words. */
   const record = (link: Link, told: string[] = []): string[] => {
     closing.push(
