@@ -1,6 +1,9 @@
+import { show } from "../api/validate.ts";
+import { quote, quoteAll } from "../util/quote.ts";
 import type { Driver, Link } from "./driver.ts";
+import { lackedByConnection } from "./ioredis/connection.ts";
 import { ioredis } from "./ioredis/link.ts";
-import { isPool } from "./node-redis/client.ts";
+import { isPool, lackedByClient } from "./node-redis/client.ts";
 import { nodeRedis } from "./node-redis/index.ts";
 
 /** In this order: the first driver that recognises the connection takes it. */
@@ -25,6 +28,32 @@ export function noConnection(given: unknown): string {
     return "must be one connection, and a pool of node-redis sends each command on another one: use createClient(…)";
   const known =
     "an ioredis connection, new Redis(…), or a node-redis client, createClient(…), of the packages ioredis and redis";
-  const received = typeof given === "string" ? ", received a string" : "";
-  return `must be ${known}${received}; for tests without a Redis there is createTestLocks() of holdfast/testing`;
+  return `must be ${known}, received ${received(given)}; for tests without a Redis there is createTestLocks() of holdfast/testing`;
+}
+
+/** A mock has many of these members, an older version of a library nearly all. */
+const LIKENESSES = [
+  { what: "an ioredis connection (5.11 or later)", lackedBy: lackedByConnection },
+  { what: "a node-redis client (5 or later)", lackedBy: lackedByClient },
+];
+
+/** ioredis's own connections say the second one. */
+const NAMELESS = ["Object", "EventEmitter", ""];
+
+/** Without values: an address has a password. */
+function received(given: unknown): string {
+  if (typeof given === "string") return "a string";
+  if (typeof given === "function")
+    return given.name ? `the function or class ${quote(given.name)}` : show(given);
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return show(given);
+  const name: unknown = given.constructor?.name;
+  const isNamed = typeof name === "string" && !NAMELESS.includes(name);
+  const object = isNamed ? `an object of class ${quote(name)}` : show(given);
+  const [like] = LIKENESSES.map(({ what, lackedBy }) => {
+    const lacked = lackedBy(given);
+    return { what, lacked, share: lacked.length / lackedBy({}).length };
+  }).sort((one, other) => one.share - other.share);
+  return like && like.share < 1 / 2
+    ? `${object}, which lacks ${quoteAll(like.lacked)} of ${like.what}`
+    : object;
 }

@@ -142,7 +142,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/cluster support disabled/, "this server is no Cluster: connect to it as to a single server"],
   [
     /EPIPE|ECONNRESET/,
-    "the server closed it: is it full (maxclients), in protected mode, or does it want TLS?",
+    "the server closed it: is it full (maxclients), in protected mode, does it want TLS, or is it a proxy without EVALSHA, INFO or SUBSCRIBE?",
   ],
   [
     /wrong version number|EPROTO|before secure TLS|packet length too long/i,

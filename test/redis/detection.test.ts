@@ -120,7 +120,7 @@ it.each([
 ])("%s is no connection: the message names both libraries, and the tests' client", async (_, given) => {
   expect(linkTo(given)).toBeNull();
   const told =
-    /an ioredis connection, new Redis\(…\), or a node-redis client, createClient\(…\), of the packages ioredis and redis(, received a string)?; .* createTestLocks\(\) of holdfast\/testing/;
+    /an ioredis connection, new Redis\(…\), or a node-redis client, createClient\(…\), of the packages ioredis and redis, received \w.*; .* createTestLocks\(\) of holdfast\/testing/;
   expect(() => create(given)).toThrow(told);
   await expect(fencedSet(given as never, "key", "value", { fence: 1, remember: 1_000 })).rejects.toThrow(
     told,

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type LockClient } from "../../src/index.ts";
@@ -20,11 +21,43 @@ afterEach(() => {
 
 describe("createLockClient", () => {
   const notRedis =
-    "Cannot create a lock client: redis must be an ioredis connection, new Redis(…), or a node-redis client, createClient(…), of the packages ioredis and redis; for tests without a Redis there is createTestLocks() of holdfast/testing";
+    "Cannot create a lock client: redis must be an ioredis connection, new Redis(…), or a node-redis client, createClient(…), of the packages ioredis and redis, received ";
+  const instead = "; for tests without a Redis there is createTestLocks() of holdfast/testing";
   const create = createLockClient as (...args: unknown[]) => LockClient;
 
-  it.each([undefined, null, 6379, {}, Redis, { evalsha() {} }])("%s is no connection", (given) =>
-    refused(() => create(given), TypeError, notRedis),
+  class OldClient extends EventEmitter {
+    readonly isReady = true;
+    readonly options = { password: "secret" };
+    connect() {}
+    unref() {}
+    duplicate() {}
+    sendCommand() {}
+    subscribe() {}
+    unsubscribe() {}
+  }
+  const spied = Object.assign(Object.create(new Redis({ lazyConnect: true, password: "secret" })), {
+    duplicate: undefined,
+  });
+
+  it.each<[unknown, string]>([
+    [undefined, "undefined"],
+    [null, "null"],
+    [6379, "6379"],
+    ["redis://:secret@127.0.0.1", "a string"],
+    [{}, "an object"],
+    [{ host: "127.0.0.1", password: "secret" }, "an object"],
+    [new URL("redis://:secret@127.0.0.1"), "an object of class 'URL'"],
+    [Redis, "the function or class 'Redis'"],
+    [() => redis, "a function"],
+    [{ evalsha() {} }, "an object"],
+    [new EventEmitter(), "an object"],
+    [spied, "an object, which lacks 'duplicate' of an ioredis connection (5.11 or later)"],
+    [
+      new OldClient(),
+      "an object of class 'OldClient', which lacks 'destroy', 'sSubscribe', 'sUnsubscribe' of a node-redis client (5 or later)",
+    ],
+  ])("%s is no connection, and the error says what came", (given, came) =>
+    refused(() => create(given), TypeError, `${notRedis}${came}${instead}`),
   );
 
   it.each([
@@ -36,7 +69,12 @@ describe("createLockClient", () => {
 
   it.each(["status", "options", "callBuffer", "sendCommand", "listenerCount", "disconnect"])(
     "an object with all methods of a connection but %s is none, as a mock of ioredis",
-    (missing) => refused(() => create(Object.create(redis, { [missing]: {} })), TypeError, notRedis),
+    (missing) =>
+      refused(
+        () => create(Object.create(redis, { [missing]: {} })),
+        TypeError,
+        `${notRedis}an object, which lacks '${missing}' of an ioredis connection (5.11 or later)${instead}`,
+      ),
   );
 
   it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {

@@ -47,16 +47,18 @@ const METHODS = [
   "disconnect",
 ] as const;
 
-/**
- * Is this an ioredis connection, of any copy and version? An object that lacks a member used here
- * would fail later.
- */
-export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
-  if (typeof redis !== "object" || redis === null) return false;
-  const given = redis as Partial<RedisLike>;
-  if (typeof given.status !== "string" || typeof given.options !== "object" || !given.options) return false;
-  return METHODS.every((method) => typeof given[method] === "function");
+/** The members used here that it lacks: without one of them it would fail later. */
+export function lackedByConnection(given: Partial<RedisLike>): string[] {
+  return [
+    ...(typeof given.status === "string" ? [] : ["status"]),
+    ...(typeof given.options === "object" && given.options ? [] : ["options"]),
+    ...METHODS.filter((method) => typeof given[method] !== "function"),
+  ];
 }
+
+/** Is this an ioredis connection, of any copy and version? */
+export const isConnection = (redis: unknown): redis is RedisLike | ClusterLike =>
+  typeof redis === "object" && redis !== null && lackedByConnection(redis).length === 0;
 
 export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
   return "isCluster" in redis && redis.isCluster === true;

@@ -91,11 +91,28 @@ export interface Sentinel extends Emitter {
 const has = (given: object, ...methods: string[]): boolean =>
   methods.every((method) => typeof (given as Record<string, unknown>)[method] === "function");
 
-export const isClient = (given: object): given is Client =>
-  "isReady" in given &&
-  "options" in given &&
-  has(given, "on", "off", "listenerCount", "connect", "destroy", "unref", "duplicate", "sendCommand") &&
-  has(given, "subscribe", "unsubscribe", "sSubscribe", "sUnsubscribe");
+const METHODS = [
+  "on",
+  "off",
+  "listenerCount",
+  "connect",
+  "destroy",
+  "unref",
+  "duplicate",
+  "sendCommand",
+  "subscribe",
+  "unsubscribe",
+  "sSubscribe",
+  "sUnsubscribe",
+];
+
+/** The members used here that it lacks: without one of them it would fail later. */
+export const lackedByClient = (given: object): string[] => [
+  ...["isReady", "options"].filter((name) => !(name in given)),
+  ...METHODS.filter((method) => !has(given, method)),
+];
+
+export const isClient = (given: object): given is Client => lackedByClient(given).length === 0;
 
 export const isCluster = (given: object): given is Cluster =>
   "slots" in given &&
