@@ -17,11 +17,13 @@
 -- RETURNS now µs, as text                                       OWNER: this is the token, the hold has
 --                                                                the units of 5, the queue is empty,
 --                                                                and its client is not notified
---         { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = a caller is queued; 1: its
---                                                                client is notified
+--         { OWNER, now µs, token, units, waits, more[, told[, other]] }   waits: 1 = a caller is
+--                                                                queued; told: 1 = its client is
+--                                                                notified; other: set-permits has
+--                                                                stored this number, not that of 6
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
---         { HELD, now µs, ttl ms, place, more[, 2] }             2: some holders may be idle; ttl: when
---                                                                the first place must re-check;
+--         { HELD, now µs, ttl ms, place, more[, idle[, other]] }   idle: 2 = some holders may be; ttl:
+--                                                                when the first place must re-check;
 --                                                                place: 0 = head, -1 = not queued
 --         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and this command has
 --         { DIFFERS, now µs, permits, more }                     not queued it; permits: 0 = not set
@@ -98,7 +100,7 @@ if not got and not usedUp and isFirst and asks <= permits - used then
 end
 if got then
   local waits = commit(true)
-  return { OWNER, now, got, units, waits, more, isTold }
+  return { OWNER, now, got, units, waits, more, isTold or other and 0, other }
 elseif usedUp then
   commit(false)
   -- @include ../no-token

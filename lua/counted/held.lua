@@ -7,7 +7,7 @@ end
 local left = math.max(math.max(reap, scanned + math.ceil(holds / 50)) - ms, 0)
 local place = call("ZRANK", queue, entry) or -1
 if tells == "" or holds > FEW_HOLDS then
-  return { HELD, now, left, place, more }
+  return { HELD, now, left, place, more, other and 0, other }
 end
 -- A script notifies all holders that want it: for the first place, for every re-check, because a
 -- message may be lost, and for a try that asks. The message does not name the asker's hold. At most
@@ -22,4 +22,4 @@ if place == 0 or looks or nonce then
     end
   end
 end
-return { HELD, now, left, place, more, 2 }
+return { HELD, now, left, place, more, 2, other }

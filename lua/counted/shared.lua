@@ -66,6 +66,9 @@ local function differs(units, number)
   return units > permits or source == "c" and number ~= 0 and number ~= permits
 end
 
+-- The number that set-permits has stored, if the caller's code gives another one.
+local other = source == "s" and number ~= 0 and number ~= permits and permits or nil
+
 local advance
 if heads[1] or queues then
   -- @include waiters

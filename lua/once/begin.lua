@@ -9,15 +9,16 @@
 --       6 not after   server time in µs after which this command is stale
 -- RETURNS { OWNER, now µs, begin µs, ttl ms }  { MINE, now µs, begin µs, ttl ms }   it runs for this hold
 --         { HELD, now µs, ttl ms }             another one runs
---         { GONE, now µs, ms left }            it was done; the turn ends after that time
+--         { GONE, now µs, ms left }            it was done; the caller's interval ends after that time
 --         { STALE, now µs }                    nothing was done
 -- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for.
---             If the clock was stepped back, an interval counts from the first of these commands
---             after the step.
+--             Of callers with different intervals each has its own counted, from the beginning of
+--             the last turn. If the clock was stepped back, an interval counts from the first of
+--             these commands after the step.
 
 -- @include start
 -- @include ../handoff/time
-local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
+local lease, every, aligned = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == "1"
 -- RACE: a copy that the network delayed would begin a turn that no caller runs.
 if now > tonumber(ARGV[6]) then
   return { STALE, now }
@@ -28,23 +29,37 @@ elseif isMine then
     left = lease
   end
   return { MINE, now, begin, left }
-elseif value then
-  local left = call("PTTL", turn)
+elseif isRunning then
+  return { HELD, now, call("PTTL", turn) }
+elseif value and tonumber(begin) > now then
   -- RACE: the server's clock was stepped back after this turn began, and Redis ends the key by that
   -- clock: without a new end the job would not run for the whole step. With slots: until the end of
   -- the next one, so that a small step never runs a job twice in a slot.
-  if not isRunning and tonumber(begin) > now then
-    local most = ARGV[4] == "1" and untilEnd(now, now, every, true) + every or every
-    if left > most then
-      call("PEXPIRE", turn, most)
-      left = most
-    end
+  local rest = aligned and untilEnd(now, now, every, true) or 0
+  local left = call("PTTL", turn)
+  if left > rest + every then
+    left = rest + every
+    -- First a write that a full Redis does not refuse. From now on the turn counts as begun now, or
+    -- with the next slot: otherwise it would count once more when the clock has passed its beginning.
+    call("PEXPIRE", turn, left)
+    call("SET", turn, "1d " .. string.format("%016.0f", now + rest * 1000), "PX", left)
   end
-  return { isRunning and HELD or GONE, now, left }
+  return { GONE, now, left }
+elseif value then
+  -- RACE: two versions of a program with different intervals may run side by side, and call in turn.
+  -- Each has its own interval counted. The stored end says only how long the turn is remembered, and
+  -- is only raised here, so they do not change it to and fro.
+  local left = untilEnd(tonumber(begin), now, every, aligned)
+  if left > 0 then
+    if call("PTTL", turn) < left then
+      call("PEXPIRE", turn, left)
+    end
+    return { GONE, now, left }
+  end
 end
 local ttl = lease
 if ARGV[5] == "keep" then
-  ttl = math.max(lease, untilEnd(now, now, every, ARGV[4] == "1"))
+  ttl = math.max(lease, untilEnd(now, now, every, aligned))
 end
 -- 16 digits, also on a server whose clock is in 1970.
 begin = string.format("%016.0f", now)

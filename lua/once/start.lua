@@ -2,8 +2,8 @@
 --
 -- turn     string: "1r <begin> <hold>" while it runs, "1d <begin>" when it is done: the format at
 --          1, the state at 2; begin at 4: when it began, the server's time in µs, 16 digits; hold
---          at 21. Running it expires with the lease, done at the end of the turn. A finished turn
---          names no hold, so no late renewal can keep it
+--          at 21. Running it expires with the lease, done at the end of the longest interval that a
+--          caller has given since. A finished turn names no hold, so no late renewal can keep it
 local call, sub = redis.call, string.sub
 local turn, hold = KEYS[1], ARGV[1]
 local value = call("GET", turn)

@@ -25,6 +25,7 @@ export type LockErrorCode =
   | "PERMITS_DIFFER"
   | "PERMITS_UNKNOWN"
   | "TOO_MANY_HOLDS"
+  | "SETTING_DIFFERS"
   | "QUORUM_TWIN"
   | "LISTENER_FAILED"
   | "BODY_FAILED"

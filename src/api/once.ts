@@ -17,7 +17,10 @@ import {
  * milliseconds.
  */
 export interface OnceOptions {
-  /** At most one run begins in this time, from 10; by the clock of the Redis server. */
+  /**
+   * At most one run begins in this time, from 10; by the clock of the Redis server. Give the same in
+   * all processes: each caller has its own interval counted, from the beginning of the last run.
+   */
   every: number;
   /**
    * true: the intervals are slots of the server's clock, counted from 1970 in UTC: with `every:
@@ -106,8 +109,8 @@ export interface Turn {
 /**
  * The result of `locks.runOnce`. `running`: another process runs the body now, or has crashed in it
  * or thrown less than a lease ago, which look the same in Redis; false: it ran in this interval.
- * `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
- * renewed.
+ * `remaining`: ms until the next run may begin by this call's interval; while one runs, until its
+ * lease ends, which is renewed.
  */
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }

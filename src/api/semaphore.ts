@@ -162,7 +162,8 @@ export interface Semaphore {
 export interface SemaphoreOptions extends PassingOptions {
   /**
    * How many permits there are, 1 to 1 000 000. All processes must give the same number, until
-   * `setPermits()` has set one, which counts for all from then on. Default: the number set by other
+   * `setPermits()` has set one, which counts for all from then on; a client whose code gives
+   * another one emits one `error` event (`SETTING_DIFFERS`). Default: the number set by other
    * processes; if there is none, callers are refused (`PERMITS_UNKNOWN`).
    */
   permits?: number | undefined;

@@ -26,6 +26,7 @@ import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { Semaphore, SemaphoreOptions } from "../api/semaphore.ts";
+import { StoredSettings } from "../api/stored-settings.ts";
 import { checkName, checkOptions } from "../api/validate.ts";
 import { LOCAL_HANDOFFS } from "../defaults.ts";
 import { Elections } from "../election/elections.ts";
@@ -65,6 +66,7 @@ export class ServerClient extends BaseClient implements LockClient {
     readonly commands: Commands;
     readonly replication: Replication | null;
     readonly settings: Settings;
+    readonly stored: StoredSettings;
   };
   /** Made for the first caller. */
   #elections: Elections | null = null;
@@ -95,15 +97,16 @@ export class ServerClient extends BaseClient implements LockClient {
       },
       closed: server.closed,
     });
-    this.#parts = { places, commands, replication, settings };
+    const stored = new StoredSettings(this.locks.events);
+    this.#parts = { places, commands, replication, settings, stored };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
-    this.#once = new Once(new OnceScripts(commands, replication), this.locks);
+    this.#once = new Once(new OnceScripts(commands, replication), this.locks, stored);
     this.#kinds = {
       lock: new HandoffKind(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
       fair: new HandoffKind(commands, replication, true, 0, grantWindow),
     };
-    const at = { commands, replication, window: grantWindow };
+    const at = { commands, replication, window: grantWindow, stored };
     this.#semaphores = {
       pooled: new CountedKind(at, "semaphore", localHandoffs ?? LOCAL_HANDOFFS, false),
       fair: new CountedKind(at, "semaphore", 0, true),
@@ -146,9 +149,9 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   #newReadWrite(): ReadWriteKinds {
-    const { commands, replication, settings } = this.#parts;
+    const { commands, replication, settings, stored } = this.#parts;
     const { grantWindow: window, localHandoffs = LOCAL_HANDOFFS } = settings;
-    return new ReadWriteKinds({ commands, replication, window }, localHandoffs);
+    return new ReadWriteKinds({ commands, replication, window, stored }, localHandoffs);
   }
 
   multiLock(members: readonly (string | Lock<UnfencedLease>)[], options?: unknown): MultiLock {

@@ -3,6 +3,7 @@
 import { LockError, PermitsError } from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
+import type { StoredSettings } from "../api/stored-settings.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { WantedPermits } from "../engine/lease/terms.ts";
 import type { AttemptOptions, Callback, Leavable, LockKind, Meant, Sharing } from "../engine/lock-kind.ts";
@@ -96,6 +97,7 @@ export interface CountedServer {
   readonly commands: Commands;
   readonly replication: Replication | null;
   readonly window: number;
+  readonly stored: StoredSettings;
 }
 
 /**
@@ -120,6 +122,7 @@ export class CountedKind extends HoldScripts implements LockKind {
   readonly yield: LockKind["yield"];
   readonly #mode: Mode;
   readonly #window: number;
+  readonly #stored: StoredSettings;
   #latest: { readonly name: string; readonly keys: ScriptKeys } | null = null;
 
   /**
@@ -127,7 +130,7 @@ export class CountedKind extends HoldScripts implements LockKind {
    * hold and entry, so that the order holds over all processes. `sharing`: for readers and writers.
    */
   constructor(
-    { commands, replication, window }: CountedServer,
+    { commands, replication, window, stored }: CountedServer,
     eventKind: keyof typeof MODES,
     passes: number,
     isFair: boolean,
@@ -136,6 +139,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     super(commands, replication, lua);
     this.#mode = MODES[eventKind];
     this.#window = window;
+    this.#stored = stored;
     this.label = this.#mode.label;
     this.eventKind = eventKind;
     this.protocol = this.#mode.protocol;
@@ -222,6 +226,8 @@ export class CountedKind extends HoldScripts implements LockKind {
     const { noun, cure, wants } = this.#mode;
     this.commands.tellTime(keys, answer.at);
     this.#advance(keys, answer.more);
+    if ("other" in answer && answer.other > 0 && wanted)
+      this.#stored.ofPermits(name, answer.other, wanted.of);
     switch (answer.is) {
       case "held":
         // A reader waits for writers, which cache no hold.
@@ -347,6 +353,8 @@ export class CountedKind extends HoldScripts implements LockKind {
    * the first one's stamp, a late copy of the second overwrites no later number.
    */
   async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
+    // RACE: acquires of this client may be answered before this command is.
+    this.#stored.setsPermits(name, permits);
     const { stamp } = await this.look(name);
     return this.#run(lua.setPermits, name, [permits, stamp], decodeSetPermits);
   }

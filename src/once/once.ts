@@ -2,6 +2,7 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import type { Interval, OnceResult, Turn } from "../api/once.ts";
+import type { StoredSettings } from "../api/stored-settings.ts";
 import { Hold } from "../engine/lease/hold.ts";
 import { Following } from "../engine/telemetry/following.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
@@ -23,15 +24,17 @@ type Body<T> = (turn: Turn) => T | PromiseLike<T>;
 export class Once {
   readonly #scripts: OnceScripts;
   readonly #client: Client;
+  readonly #stored: StoredSettings;
   readonly #beginnings = new Set<Beginning>();
   readonly #runs = new Set<Run>();
   /** Made by the first call. Turns have no messages, so ids need not be recognised later. */
   #ids: HoldIds | null = null;
   #whenEmpty: (() => void) | null = null;
 
-  constructor(scripts: OnceScripts, client: Client) {
+  constructor(scripts: OnceScripts, client: Client, stored: StoredSettings) {
     this.#scripts = scripts;
     this.#client = client;
+    this.#stored = stored;
   }
 
   run<T>(name: string, interval: Interval, body: Body<T>): Promise<OnceResult<T>> {
@@ -55,6 +58,7 @@ export class Once {
             events.tellGiveUp(name, caller, since, 0, null);
             followed?.gaveUp(null);
             resolve(notRun(begun));
+            if (begun.is === "running") this.#stored.ofRun(name, begun.remaining, interval);
           }
         },
         failed: (error) => {

@@ -11,15 +11,20 @@ import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
  * makes.
  */
 export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
-  | (Extract<Placed, { is: "owner" }> & { readonly units: number })
+  | (Extract<Placed, { is: "owner" }> & { readonly units: number } & Other)
   /** `ttl`: ms until a unit may come back by itself. `told`: 2: some holders may be unused. */
-  | Extract<Placed, { is: "held" }>
+  | (Extract<Placed, { is: "held" }> & Other)
   | { readonly is: "gone" }
   | { readonly is: "stale" }
   | { readonly is: "crowded" }
   /** Null: no client has set the number of permits. */
   | { readonly is: "differs"; readonly permits: number | null }
 );
+
+/** `setPermits` has stored this number, and the caller's code gives another one; 0: it does not. */
+interface Other {
+  readonly other: number;
+}
 
 /** Of a release or a leave. */
 export interface CountedRelease extends ReleaseAnswer {
@@ -72,13 +77,15 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
       const waits = from.flag();
       const already = code === codes.MINE;
       const ttl = already ? from.number() : lease;
-      return { is: "owner", at, token, units, ttl, already, waits, more: from.flag(), isTold: from.flag() };
+      const [more, isTold, other] = [from.flag(), from.flag(), from.number(0)];
+      return { is: "owner", at, token, units, ttl, already, waits, more, isTold, other };
     }
     case codes.HELD: {
       const ttl = from.number();
       const position = placeOf(from.number());
       const more = from.flag();
-      return { is: "held", at, ttl, position, more, flag: from.number(0) === 2 ? 2 : 0 };
+      const flag = from.number(0) === 2 ? 2 : 0;
+      return { is: "held", at, ttl, position, more, flag, other: from.number(0) };
     }
     case codes.DIFFERS:
       return { is: "differs", at, permits: from.number() || null, more: from.flag() };
@@ -99,7 +106,7 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
   const at = Number(reply);
   if (!(at > 0)) throw unexpected(reply);
-  const usual = { already: false, waits: false, more: false, isTold: false } as const;
+  const usual = { already: false, waits: false, more: false, isTold: false, other: 0 } as const;
   return { is: "owner", at, token: at, units, ttl, ...usual };
 }
 

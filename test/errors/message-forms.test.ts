@@ -168,6 +168,18 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     await redis.hset(hash, "=", books.replace(/^(\S+ \d+ \d+) \d+/, "$1 10000"));
     return await failure((await join()).semaphore(name, { permits: 1_000_000 }).acquire());
   },
+  SETTING_DIFFERS: async (name) => {
+    const locks = await join();
+    await (await join()).semaphore(name).setPermits(5);
+    const told: unknown[] = [];
+    locks.on("error", (error) => told.push(error));
+    await (await locks.semaphore(name, { permits: 20 }).acquire()).release();
+    await (await join()).runOnce(name, { every: 86_400_000, onCrash: "keep" }, () =>
+      locks.runOnce(name, { every: 60_000 }, () => {}),
+    );
+    await until(() => told.length === 2);
+    return told;
+  },
   QUORUM_TWIN: async (name) => {
     const other = await launchServer();
     onTestFinished(() => other.stop());

@@ -1,5 +1,7 @@
-import { describe, expect, it } from "vitest";
-import type { PermitLease, Semaphore } from "../../src/index.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { LockClient, LockError, PermitLease, Semaphore } from "../../src/index.ts";
+import { createTestLocks } from "../../src/tools/testing/index.ts";
+import { freshName } from "../support/fixture.ts";
 import { SemaphoreServer, waiting } from "../support/semaphores.ts";
 
 // How many permits there are: what the code says, and what was set.
@@ -49,7 +51,11 @@ describe("the number of permits", () => {
   });
 
   it("that was set counts for all, up and down, while permits are in use", async () => {
-    const [a, b] = (await own.openFair(2, 2)) as [Semaphore, Semaphore];
+    const name = freshName();
+    const [a, b] = (await Promise.all([joined(), joined()])).map((locks) => {
+      locks.on("error", () => {}); // of the number in the code, which is not the one that was set
+      return locks.semaphore(name, { permits: 2, fair: true });
+    }) as [Semaphore, Semaphore];
     const held = [await a.acquire(), await a.acquire()];
     const later = [b.acquire(), b.acquire()];
     await waiting(a, 2);
@@ -86,5 +92,59 @@ describe("the number of permits", () => {
     expect((await a.inspect()).waiters).toMatchObject([{ units: 2 }]);
     await lease.release();
     await (await middle).release();
+  });
+});
+
+const CLIENTS: readonly (readonly [string, () => Promise<[LockClient, LockClient]>])[] = [
+  ["on Redis", async () => [await joined(), await joined()]],
+  [
+    "in memory",
+    async () => {
+      const one = createTestLocks();
+      const other = one.test.another();
+      onTestFinished(async () => void (await Promise.all([one.close(), other.close()])));
+      return [one, other];
+    },
+  ],
+];
+const joined = async (): Promise<LockClient> => (await own.parties.join({ url: own.url })).locks;
+
+describe.each(CLIENTS)("a number that was set, %s", (_, clients) => {
+  it.each([false, true])("is reported once where the code says another one (fair: %s)", async (fair) => {
+    const [operator, locks] = await clients();
+    const told: LockError[] = [];
+    for (const client of [operator, locks]) client.on("error", (error) => told.push(error));
+    const name = freshName();
+    await operator.semaphore(name).setPermits(2);
+    const same = locks.semaphore(name, { permits: 2, fair });
+    const [silent, first, second] = [
+      locks.semaphore(name, { fair }),
+      ...[5, 9].map((permits) => locks.semaphore(name, { permits, fair })),
+    ] as [Semaphore, Semaphore, Semaphore];
+    for (const agrees of [same, silent]) await (await agrees.acquire()).release();
+    expect(told).toEqual([]);
+    // Side by side, as two versions of a program are while one replaces the other.
+    for (let call = 0; call < 5; call++)
+      for (const differs of [first, second]) await (await differs.acquire(2)).release();
+    expect(told).toMatchObject([{ code: "SETTING_DIFFERS", lockName: name }]);
+    expect(told[0]?.message).toMatch(/has 2 permits by setPermits\(\), and this code says 5:/);
+    await operator.semaphore(name).setPermits(3);
+    await (await first.acquire(3)).release();
+    expect(told).toHaveLength(2);
+    // The client that has set it knows.
+    await (await operator.semaphore(name, { permits: 5, fair }).acquire(3)).release();
+    expect(told).toHaveLength(2);
+  });
+
+  it("is reported to a caller that waits, before it has its permits", async () => {
+    const [operator, locks] = await clients();
+    const name = freshName();
+    await operator.semaphore(name).setPermits(1);
+    const blocker = await operator.semaphore(name).acquire();
+    const told = new Promise((tell) => locks.on("error", tell));
+    const next = locks.semaphore(name, { permits: 5 }).acquire();
+    expect(await told).toMatchObject({ code: "SETTING_DIFFERS", lockName: name });
+    await blocker.release();
+    await (await next).release();
   });
 });

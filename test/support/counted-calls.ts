@@ -1,4 +1,5 @@
 import type { ClusterLike, RedisLike } from "../../src/api/redis.ts";
+import { StoredSettings } from "../../src/api/stored-settings.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
 import type { AttemptOptions } from "../../src/engine/lock-kind.ts";
 import { CountedKind } from "../../src/kinds/counted.ts";
@@ -31,7 +32,8 @@ export class CountedCalls {
 
   constructor(redis: RedisLike | ClusterLike, name: string) {
     this.commands = new ScriptRunner(linkOf(redis), 5_000);
-    const server = { commands: this.commands, replication: null, window: 3_000 };
+    const stored = new StoredSettings({ report: () => {} });
+    const server = { commands: this.commands, replication: null, window: 3_000, stored };
     this.readWrite = new ReadWriteKinds(server, 16);
     this.semaphore = new CountedKind(server, "semaphore", 16, false);
     this.name = name;

@@ -131,19 +131,27 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return [MINE, db.now, units.token, units.units, db.waits(queue), left, 0];
   }
 
-  const owner = (queue: string, { token, units }: Units): Reply => [
+  /** The number that was set, if the code of the caller says another one; 0: it does not. */
+  const otherThan = (key: string, { of }: Wanted): number => {
+    const { isSet, permits } = open(key);
+    return isSet && of !== 0 && of !== permits ? permits : 0;
+  };
+
+  const owner = (queue: string, { token, units }: Units, other = 0): Reply => [
     OWNER,
     db.now,
     token,
     units,
     db.waits(queue),
     0,
+    0,
+    other,
   ];
 
   /** The first place re-checks at the latest when a unit may come back by itself. */
-  function held(key: string, queue: string, entry: string): Reply {
+  function held(key: string, queue: string, entry: string, other = 0): Reply {
     const ends = [...open(key).holds.values()].map((units) => db.left(units));
-    return [HELD, db.now, Math.max(0, Math.min(...ends, 1e9)), db.placeOf(queue, entry), 0];
+    return [HELD, db.now, Math.max(0, Math.min(...ends, 1e9)), db.placeOf(queue, entry), 0, 0, other];
   }
 
   const acquire = ([key, queue]: Two, argv: Acquire): Reply => {
@@ -167,9 +175,10 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
       if (!fits(book, wanted.units)) return [CROWDED, db.now];
       got = own(book, wanted, wanted.ttl);
     }
-    if (got) return owner(queue, got);
+    const other = otherThan(key, wanted);
+    if (got) return owner(queue, got, other);
     if (entry) db.enqueue(queue, entry);
-    return held(key, queue, entry);
+    return held(key, queue, entry, other);
   };
 
   /** It never queues; a join, of readers that share a hold, never makes a hold. */

@@ -32,19 +32,26 @@ export function once(db: Memory): Record<keyof typeof onceLua, Run> {
   return {
     begin(
       [key]: One,
-      [hold, lease, every, aligned, onCrash]: readonly [string, number, number, number, string],
+      [hold, lease, every, slots, onCrash]: readonly [string, number, number, number, string],
     ) {
       const { now } = db;
+      const isAligned = slots === 1;
       const turn = db.get<Turn>(key);
       if (turn && turn.hold === hold) return [MINE, now, turn.begin, db.raise(turn, lease)];
-      if (turn?.hold === "") {
+      if (turn && turn.hold !== "") return [HELD, now, db.left(turn)];
+      if (turn && turn.begin > now) {
         // The clock was set back after this turn began.
-        const most = every + (aligned === 1 ? untilEnd(now, now, every, true) : 0);
-        if (turn.begin > now) turn.until = Math.min(turn.until, db.after(most));
-        return [GONE, now, db.left(turn)];
+        const next = isAligned ? untilEnd(now, now, every, true) : 0;
+        if (db.left(turn) > next + every) db.keep(key, { hold: "", begin: now + next * 1_000 }, next + every);
+        return [GONE, now, db.left(db.get<Turn>(key) ?? turn)];
       }
-      if (turn) return [HELD, now, db.left(turn)];
-      const rest = onCrash === "keep" ? untilEnd(now, now, every, aligned === 1) : 0;
+      // Each caller has its own interval counted; the stored end is only raised.
+      const left = turn ? untilEnd(turn.begin, now, every, isAligned) : 0;
+      if (turn && left > 0) {
+        db.raise(turn, left);
+        return [GONE, now, left];
+      }
+      const rest = onCrash === "keep" ? untilEnd(now, now, every, isAligned) : 0;
       const ttl = Math.max(lease, rest);
       db.keep(key, { hold, begin: now }, ttl);
       return [OWNER, now, now, ttl];
