@@ -5,6 +5,7 @@ import { arrange, h, say } from "./dom.ts";
 import { clientOf, many, number, time } from "./format.ts";
 import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
+import { levelOf } from "./verdict.ts";
 import type { View } from "./view.ts";
 
 /** One lock: its holders, its queue in order, and its history. */
@@ -15,6 +16,7 @@ export class One implements View<ShownOne> {
   readonly #queue = h("ol", { class: "queue" });
   readonly #held = h("h2", {}, "Held by");
   readonly #waiting = h("h2", {}, "Waiting");
+  readonly #longest = h("span", { class: "wait time" });
   readonly #free = h("div");
   readonly #past = h("section", { class: "past" });
   readonly #cards = new Map<string, Card>();
@@ -65,10 +67,14 @@ export class One implements View<ShownOne> {
     const permits = lock?.permits ?? null;
     const used = holders.reduce((sum, { units }) => sum + units, 0);
     say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
-    say(
-      this.#waiting,
-      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waitingProcesses ?? 0, waiters.length),
+    const longest = lock?.longest ?? null;
+    this.#waiting.replaceChildren(
+      lock ? waitingInWords(lock, waiters.length) : "",
+      ...(longest === null ? [] : [", up to ", this.#longest]),
+      waiters.length > 0 ? ", the next one first" : "",
     );
+    this.#waiting.dataset.level = levelOf(longest);
+    grow(this.#longest, longest, age);
     this.#held.hidden = holders.length === 0;
     this.#waiting.hidden = !lock;
     const cardOf = (holder: ShownHolder): HTMLElement => {
@@ -94,9 +100,12 @@ export class One implements View<ShownOne> {
 }
 
 /** `places`: in the queue, of which a fair lock has one for each caller. */
-function waitingInWords(processes: number, places: number): string {
-  const callers = places > processes ? `, with ${many(places, "caller")}` : "";
-  return `${many(processes, "waiting process", "waiting processes")}${callers}, the next one first`;
+function waitingInWords({ kind, holder, waitingProcesses: count }: ShownLock, places: number): string {
+  if (places === 0) return "No process waits";
+  if (kind === "election")
+    return holder ? `${many(count, "candidate")} on standby` : `No leader, ${many(count, "candidate")}`;
+  const callers = places > count ? `, with ${many(places, "caller")}` : "";
+  return `${many(count, "waiting process", "waiting processes")}${callers}`;
 }
 
 class Card {

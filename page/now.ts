@@ -180,8 +180,11 @@ class Row {
     grow(this.#for, holder?.heldFor ?? null, age);
     this.#lease.show(holder, age);
     say(this.#waiters, waiting === 0 ? "–" : waiting >= 1_000 ? "1 000 or more" : number(waiting));
-    this.element.classList.toggle("waited", waiting > 0);
+    // The candidates of an election stand by for as long as its leader is well.
+    const isStandby = waiting > 0 && lock.kind === "election" && holder !== null;
+    this.element.classList.toggle("waited", waiting > 0 && !isStandby);
     grow(this.#longest, longest, age);
+    if (isStandby) say(this.#longest, "standby");
     this.element.dataset.level = levelOf(longest);
     this.#lost.hidden = lost === null;
     if (lost) {

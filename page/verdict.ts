@@ -56,7 +56,16 @@ export function judge(seen: Shown): void {
   const form = JSON.stringify([
     all.map(({ title, level }) => [title, level]),
     [worst, oldest].map((lock) => lock && [lock.kind, lock.name, lock.holder?.id, lock.holder?.label]),
-    [worst?.longest === null, allAge === null, unread, deadlocks, deadlocked, longWaits, oldHolds],
+    [
+      worst?.longest === null,
+      worst?.waitingProcesses,
+      allAge === null,
+      unread,
+      deadlocks,
+      deadlocked,
+      longWaits,
+      oldHolds,
+    ],
     [restart?.isCertain, restart?.held, restart?.gone, memory],
   ]);
   if (form === shown) return;
@@ -106,10 +115,13 @@ function factsIn(seen: Shown): Fact[] {
   const level = levelOf(worst?.longest ?? null);
   if (worst && level !== "fine")
     found.push({
-      title: "Long wait",
+      title: isLeaderless(worst) ? "No leader" : "Long wait",
       level,
       text: () => [
-        ...[lockLink(worst), " for ", waitedFor, ",", ...heldBy(worst, heldFor)],
+        ...[lockLink(worst), " for ", waitedFor, ","],
+        ...(isLeaderless(worst)
+          ? [` with ${many(worst.waitingProcesses, "candidate")}`]
+          : heldBy(worst, heldFor)),
         ...more(longWaits - 1),
       ],
     });
@@ -161,6 +173,8 @@ const listed = (locks: readonly Pick<ShownLock, "kind" | "name">[]): (Node | str
 
 const more = (count: number, before = ", and "): string[] =>
   count > 0 ? [`${before}${number(count)} more`] : [];
+
+const isLeaderless = ({ kind, holder }: ShownLock): boolean => kind === "election" && holder === null;
 
 const heldBy = ({ holder }: ShownLock, time: Node): (Node | string)[] =>
   holder ? [" held by ", h("bdi", {}, nameOf(holder)), " for ", time] : [" free"];

@@ -3,6 +3,8 @@ import { visible } from "../src/util/visible.ts";
 import { arrange, h, say, svg } from "./dom.ts";
 import { linkTo, many, number, time } from "./format.ts";
 import { cell, each, head, nothing, table } from "./parts.ts";
+import { grow } from "./ticking.ts";
+import { levelOf } from "./verdict.ts";
 import type { View } from "./view.ts";
 
 const STEPS = 60;
@@ -15,7 +17,7 @@ const LEVELS: readonly (readonly [number, string])[] = [
   [0, "w1"],
 ];
 
-/** How long callers have waited, by name and time. */
+/** How long callers have waited, by name and time, and which wait now. */
 export class WaitTimesView implements View<ShownWaitTimes> {
   readonly #body = h("tbody", { role: "rowgroup" });
   readonly #table: HTMLElement;
@@ -26,8 +28,14 @@ export class WaitTimesView implements View<ShownWaitTimes> {
   #shown = "";
 
   constructor() {
-    const heads = ["Lock", "The last 15 minutes", "Waits", "p95", "Lost"].map((text) => head({}, text));
-    this.#table = table("wait-times", "How long callers of observed processes waited.", heads, this.#body);
+    const titles = ["Lock", "Waiting now", "The last 15 minutes", "Waits", "p95", "Lost"];
+    const caption = "Which processes wait now, and how long callers of observed processes waited.";
+    this.#table = table(
+      "wait-times",
+      caption,
+      titles.map((text) => head({}, text)),
+      this.#body,
+    );
   }
 
   begin(view: Element): void {
@@ -40,27 +48,29 @@ export class WaitTimesView implements View<ShownWaitTimes> {
     view.replaceChildren(h("div", { class: "tools" }, this.#note, this.#key), this.#table, this.#empty);
   }
 
-  show({ waitTimes, processes, trouble, untold }: ShownWaitTimes): void {
+  show({ waitTimes, processes, trouble, untold, age }: ShownWaitTimes): void {
     const shown = JSON.stringify([waitTimes, processes, trouble === null, untold]);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    const some = waitTimes ?? [];
-    this.#table.hidden = some.length === 0;
+    this.#table.hidden = waitTimes.length === 0;
     this.#key.hidden = this.#table.hidden;
-    const order = some.length > 0 ? ", most waits and losses first" : "";
-    const told = processes > 0 ? `Reported by ${many(processes, "process", "processes")}${order}` : "";
+    const [first] = waitTimes;
+    const isLong = levelOf(first?.longest ?? null) !== "fine";
+    const order = isLong ? ", long waits in progress first" : first ? ", most waits and losses first" : "";
+    const reported = `Reported by ${many(processes ?? 0, "process", "processes")}${order}`;
+    const told = processes ? reported : first ? "Only waits in progress are known" : "";
     this.#note.textContent = [told, visible(untold ?? "")].filter((one) => one !== "").join(". ");
-    const most = some.reduce((sum, { waits }) => Math.max(sum, ...waits), 1);
+    const most = waitTimes.reduce((sum, { waits }) => Math.max(sum, ...waits), 1);
     const show = (waits: ShownWaits): HTMLElement => {
       const row = this.#rows.get(waits.name) ?? new Row(waits.name);
       this.#rows.set(waits.name, row);
-      row.show(waits, most);
+      row.show(waits, most, age);
       return row.element;
     };
-    arrange(this.#body, each(some, show, "tr"));
+    arrange(this.#body, each(waitTimes, show, "tr"));
     for (const [name, row] of this.#rows) if (!row.element.isConnected) this.#rows.delete(name);
-    if (trouble !== null || some.length > 0) this.#empty.replaceChildren();
-    else this.#empty.replaceChildren(waitTimes === null ? UNASKED() : QUIET(processes));
+    const isKnown = trouble !== null || (waitTimes.length > 0 && processes);
+    this.#empty.replaceChildren(...(isKnown ? [] : [processes === null ? UNASKED() : QUIET(processes)]));
   }
 }
 
@@ -87,6 +97,11 @@ const QUIET = (processes: number): HTMLElement =>
 
 class Row {
   readonly element: HTMLElement;
+  readonly #link = h("a", { class: "name" });
+  readonly #count = h("span", { class: "waiting-now" });
+  readonly #longest = h("span", { class: "wait" });
+  readonly #upTo = h("span", {}, ", up to ", this.#longest);
+  readonly #now = cell("now time", this.#count, this.#upTo);
   readonly #strip = cell("strip");
   readonly #waits = cell("waits time");
   readonly #p95 = cell("p95 time");
@@ -94,15 +109,13 @@ class Row {
   #shown = "";
 
   constructor(name: string) {
-    const link = h(
-      "a",
-      { class: "name", href: linkTo({ kind: "lock", name }), title: visible(name) },
-      visible(name),
-    );
+    this.#link.title = visible(name);
+    say(this.#link, visible(name));
     this.element = h(
       "tr",
       { role: "row" },
-      cell("lock", link),
+      cell("lock", this.#link),
+      this.#now,
       this.#strip,
       this.#waits,
       this.#p95,
@@ -110,7 +123,18 @@ class Row {
     );
   }
 
-  show({ waits, p95, losses }: ShownWaits, most: number): void {
+  show(one: ShownWaits, most: number, age: number | null): void {
+    const { kind, name, waitingProcesses, longest, waits, p95, losses } = one;
+    this.#link.setAttribute("href", linkTo({ kind, name }));
+    say(this.#count, waitingProcesses > 0 ? number(waitingProcesses) : "–");
+    grow(this.#longest, longest, age);
+    this.#upTo.hidden = longest === null;
+    this.element.classList.toggle("waited", waitingProcesses > 0);
+    this.element.classList.toggle(
+      "ended",
+      waits.some((count) => count > 0),
+    );
+    this.element.dataset.level = levelOf(longest);
     const shown = JSON.stringify([waits, p95, losses, most]);
     if (shown === this.#shown) return;
     this.#shown = shown;

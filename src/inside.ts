@@ -22,7 +22,7 @@ export { decodeNote, lockOf as lockOfNote, type Note } from "./locks/deadlocks/n
 export type { Link } from "./redis/driver.ts";
 export { linkTo, noConnection } from "./redis/drivers.ts";
 export { infoField, listOf, memoryUse } from "./redis/fields.ts";
-export { clientOf, partyOfClient, waitingProcesses } from "./redis/party.ts";
+export { clientOf, isStandby, partyOfClient, waitingProcesses } from "./redis/party.ts";
 export { operatorsReason } from "./redis/trouble.ts";
 
 /** What an entry point that makes its own kinds of locks uses of a client. */

@@ -73,12 +73,12 @@ export interface Party {
  * | `longWaits`, `oldHolds` | how many locks have such waits; such holders |
  * | `restart`, `isCertain`, `held`, `gone` | Redis restarted or failed over; its run id changed; how many locks were held before; how many of these lost their holders |
  * | `memory` | percent of `maxmemory` in use, where nothing is evicted |
- * | `holderCount`, `waitingProcesses` | how many hold a lock of a list; how many processes wait for it |
+ * | `holderCount`, `waitingProcesses` | how many hold a lock of a list; how many processes wait for it, or for a name |
  * | `lease` | ms that a lease lasts from its last renewal, as far as the page has seen |
  * | `unrenewed` | ms since the lease was renewed, if that is overdue for certain |
  * | `lost`, `losses` | the last loss of a lock; how many there were |
  * | `history`, `what`, `ago` | the reported events of a lock, the latest first: which event; ms ago |
- * | `waitTimes`, `waits`, `p95`, `processes` | by lock and step of time, how many calls waited; how long 95 of 100 did at most; how many processes reported it |
+ * | `waitTimes`, `waits`, `p95`, `processes` | by lock and step of time, how many calls waited; how long 95 of 100 did at most; how many processes reported it (`null`: the page has no connection for that) |
  * | `deadlocks`, `deadlocked`, `circles`, `isSure` | how many there are for sure; their locks; all that were found; is it one for sure? |
  * | `waitsFor` | the lock that a caller of a circle waits for |
  * | `clients`, `blocks` | which clients hold what others wait for; one client's locks |

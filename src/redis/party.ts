@@ -68,6 +68,10 @@ const sinceOf = (micros: number, now = Number.POSITIVE_INFINITY): number | null 
 const passed = (at: number | null, since: number | null): number | null =>
   since === null || at === null ? null : Math.max(0, Math.floor(at) - since);
 
+/** Do its waiters only stand by? The candidates of an election wait for as long as its leader is well. */
+export const isStandby = ({ kind, holder }: Pick<Listed, "kind" | "holder">): boolean =>
+  kind === "election" && holder !== null;
+
 /**
  * How many processes wait. Precisely, how many lock clients: usually one per process. A lock has
  * one place for all callers of a client, and a fair lock one for each caller.

@@ -54,14 +54,14 @@ it("one lock: its holder, its queue in order, its times go on; a click on the ro
   await rows(page).first().locator("td").nth(1).click();
   await page.getByRole("heading", { name: "order:42" }).waitFor();
   expect(page.url()).toContain("#/lock/lock/order%3A42");
-  await shows(page, "1 waiting process, with 2 callers, the next one first");
+  await shows(page, /^1 waiting process, with 2 callers, up to .* m?s, the next one first$/);
   expect(await page.locator(".queue li").count()).toBe(2);
   expect(await page.locator("button").count()).toBe(0); // it only shows
   const held = page.locator(".card dd").first();
   const before = await held.innerText();
   await expect.poll(() => held.innerText(), PATIENT).not.toBe(before);
   await lease.unlock();
-  await shows(page, "1 waiting process, the next one first");
+  await shows(page, /^1 waiting process, up to .* m?s, the next one first$/);
   await (await first).unlock();
   await (await second).unlock();
   await shows(page, "It is free, and no process waits.");

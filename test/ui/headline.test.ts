@@ -1,12 +1,16 @@
 import { expect, it } from "vitest";
 import type { Listed } from "../../src/index.ts";
 import { headline } from "../../src/tools/ui/headline.ts";
+import { Leaderless } from "../../src/tools/ui/leaderless.ts";
+import { Tally } from "../../src/tools/ui/survey.ts";
 
 const waitedFor = (kind: string, name: string, ms: number): Listed =>
-  ({ kind, name, waiters: [{ id: "client:1:0:x", waitedFor: ms }], holders: [] }) as never;
+  ({ kind, name, waiters: [{ id: "client:1:0:x", waitedFor: ms }], holder: {}, holders: [{}] }) as never;
 
 const worstOf = (...locks: Listed[]) => {
-  const sight = { survey: { locks, isPartial: false, at: 0 }, old: null, restart: null };
+  const tally = new Tally(new Leaderless());
+  for (const lock of locks) tally.add(lock);
+  const sight = { survey: tally.survey(1, false), old: null, restart: null };
   const { worst, longWaits } = headline(sight as never, [], ({ name }) => ({ name }) as never);
   return [worst?.name, longWaits];
 };

@@ -2,11 +2,22 @@ import { expect, it } from "vitest";
 import type { Listed } from "../../src/api/list.ts";
 import { OldHoldFinder } from "../../src/tools/ui/old-hold.ts";
 import { inOrder } from "../../src/tools/ui/order.ts";
+import type { Seen } from "../../src/tools/ui/survey.ts";
 
 const MIN = 60_000;
-const lock = (name: string, heldFor: number | null, more: object = {}): Listed => {
+const lock = (name: string, heldFor: number | null, more: object = {}): Seen => {
   const holder = heldFor === null ? null : { id: name, label: null, host: name, heldFor, remaining: 5 };
-  return { kind: "lock", name, heldFor, holder, holders: [], waiters: [], kept: false, ...more } as never;
+  return {
+    kind: "lock",
+    name,
+    heldFor,
+    holder,
+    holders: [],
+    waiters: [],
+    longest: null,
+    kept: false,
+    ...more,
+  } as never;
 };
 const ages = (...all: number[]) => all.map((age, i) => lock(String(i), age));
 
@@ -53,7 +64,10 @@ it("leaders and cached locks are meant to stay, and free ones have no age", () =
 });
 
 it("locks are sorted by a column either way, those without a value last; what is no column sorts nothing", () => {
-  const waiter = (waitedFor: number) => ({ waiters: [{ id: "client:1:0:x", waitedFor }] });
+  const waiter = (waitedFor: number) => ({
+    waiters: [{ id: "client:1:0:x", waitedFor }],
+    longest: waitedFor,
+  });
   const all = [lock("b", 5, waiter(7)), lock("c", null), lock("a", 9), lock("d", 5, waiter(9))];
   const names = (sort: string) =>
     inOrder(all, sort)

@@ -6,6 +6,7 @@ import { DeadlockReport, type KnownDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
+import { isWaited } from "./listing.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };
@@ -197,11 +198,10 @@ async function leftovers({ locks }: Connected, timeout: number): Promise<Leftove
   let longestWait: Leftovers["longestWait"] = null;
   const endless: string[] = [];
   try {
-    for await (const { kind, name, holder, waiters, heldFor, remaining } of locks.list({
-      signal: AbortSignal.timeout(timeout),
-    })) {
+    for await (const lock of locks.list({ signal: AbortSignal.timeout(timeout) })) {
+      const { kind, name, holder, waiters, heldFor, remaining } = lock;
       if (holder) heldLocks++;
-      if (waiters?.length) waitedLocks++;
+      if (isWaited(lock)) waitedLocks++;
       // A leader holds for long on purpose, and its candidates wait for as long.
       if (kind !== "election") {
         if (heldFor !== null && heldFor > (longestHeld?.heldFor ?? -1)) longestHeld = { name, heldFor };

@@ -5,7 +5,7 @@ import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { DeadlockReport, matching, sayDeadlocks } from "./deadlocks.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
+import { COLUMNS, cellsOf, isWaited, LISTING, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
 import { table } from "./table.ts";
 
@@ -56,8 +56,10 @@ function print(rows: readonly Listed[], output: Output): void {
     isTTY && columns > 0 ? columns : Number.POSITIVE_INFINITY,
   );
   output.print({ style: "bold", text: titles });
-  for (const [i, text] of lines.entries())
-    output.print(rows[i]?.waiters?.length ? { style: "yellow", text } : text);
+  for (const [i, text] of lines.entries()) {
+    const row = rows[i];
+    output.print(row && isWaited(row) ? { style: "yellow", text } : text);
+  }
 }
 
 export const LS = command(

@@ -14,7 +14,7 @@ import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
 import { linesOf } from "./inspect.ts";
 import { LastAnswer } from "./last-answer.ts";
-import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
+import { COLUMNS, cellsOf, isWaited, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
 import type { Output, Painted } from "./output.ts";
 import { operator } from "./people.ts";
 import { codeOf, Signals } from "./run/signals.ts";
@@ -163,7 +163,7 @@ class Screen {
   /** The number of locks, or since when they are unknown. */
   get #head(): string {
     if (this.#last.colour !== null) return this.#last.sentence;
-    const waited = this.#rows.filter(({ waiters }) => waiters?.length).length;
+    const waited = this.#rows.filter(isWaited).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
     return `${held} held, ${waited} waited for, listed in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
   }
@@ -323,7 +323,8 @@ class Screen {
     const body = lines.map((line, i) => {
       const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
       if (colour !== null) return { style: "dim", text } as const;
-      return rows[i]?.waiters?.length ? ({ style: "yellow", text } as const) : text;
+      const row = rows[i];
+      return row && isWaited(row) ? ({ style: "yellow", text } as const) : text;
     });
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const head = cut(filter === "" ? this.#head : `${filter.trim()}  ${this.#head}`, columns);

@@ -1,6 +1,7 @@
 import type { Listed } from "../../index.ts";
 import { clientOf } from "../../inside.ts";
 import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
+import { isWaited } from "./survey.ts";
 import { partyOf, shownWaiter } from "./views.ts";
 
 /** The limit for clients that are shown. */
@@ -27,7 +28,7 @@ export function blocked(
   readonly clients: ShownClient[];
   readonly isCut: boolean;
 } {
-  const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && (waiters?.length ?? 0) > 0);
+  const waited = locks.filter((lock) => lock.holders.length > 0 && isWaited(lock));
   const all = holdingsIn(waited);
   const known = new Map(
     circles.map(({ cycle, isSure }) => [

@@ -1,6 +1,6 @@
 import type { Listed } from "../../index.ts";
 import { LONG_WAIT, type Shown, type ShownCircle, type ShownLock } from "./shown.ts";
-import { isWaited, longestWait } from "./survey.ts";
+import { isWaited, type Seen } from "./survey.ts";
 import type { Restart, Sight } from "./watch.ts";
 
 /** The limit for deadlocks whose locks are named. */
@@ -15,14 +15,12 @@ type Headline = Pick<
 export function headline(
   { survey, old, restart }: Sight,
   deadlocks: readonly ShownCircle[],
-  shown: (lock: Listed) => ShownLock,
+  shown: (lock: Seen) => ShownLock,
 ): Headline {
   const named = (lock: Pick<Listed, "kind" | "name">): string => `${lock.kind} ${lock.name}`;
   const stuck = new Set(deadlocks.flatMap(({ cycle }) => cycle.map(named)));
-  // The candidates of an election wait for as long as its leader is well.
-  const isProblem = (lock: Listed): boolean => lock.kind !== "election" && !stuck.has(named(lock));
-  const waited = survey?.locks.filter((lock) => isWaited(lock) && isProblem(lock)) ?? [];
-  const long = waited.filter((lock) => (longestWait(lock) ?? 0) >= LONG_WAIT);
+  const waited = survey?.locks.filter((lock) => isWaited(lock) && !stuck.has(named(lock))) ?? [];
+  const long = waited.filter(({ longest }) => (longest ?? 0) >= LONG_WAIT);
   const told = new Set([...stuck, ...long.map(named)]);
   const olds = old?.locks.filter((lock) => !told.has(named(lock))) ?? [];
   const [[worst], [oldest]] = [waited, olds];

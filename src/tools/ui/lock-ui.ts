@@ -25,9 +25,10 @@ import { inOrder } from "./order.ts";
 import { ServerState } from "./server-state.ts";
 import type { Shown, ShownCircle } from "./shown.ts";
 import { stream } from "./stream.ts";
-import { isWaited, type Survey } from "./survey.ts";
+import { isWaited, type Seen, type Survey } from "./survey.ts";
 import { fits, isPattern, narrowOf, shownHolder, shownLock, shownWaiter } from "./views.ts";
 import { WaitTimes } from "./wait-times.ts";
+import { withWaitsNow } from "./waits-now.ts";
 import type { Sight } from "./watch.ts";
 import { Watches } from "./watches.ts";
 
@@ -198,7 +199,7 @@ class Page {
     const isRead = unread === null && all.survey !== null;
     const circles = known.length === 0 && !isRead ? null : known;
     const sure = known.filter(({ isSure }) => isSure);
-    const shown = (one: Listed) => shownLock(one, waitTimes?.lost(one.name) ?? null, lengths);
+    const shown = (one: Seen) => shownLock(one, waitTimes?.lost(one.name) ?? null, lengths);
     const trouble = sight.trouble ?? all.trouble;
     const search = wanted.get("search") ?? "";
     const seen = {
@@ -232,8 +233,10 @@ class Page {
       }
       case "blocked":
         return { ...seen, view: "blocked", circles, ...blocked(locks, circles ?? []) };
-      case "wait-times":
-        return { ...seen, view: "wait-times", waitTimes: waitTimes?.busiest() ?? null, processes };
+      case "wait-times": {
+        const rows = withWaitsNow(waitTimes?.ended() ?? [], locks);
+        return { ...seen, view: "wait-times", waitTimes: rows, processes: waitTimes && processes };
+      }
     }
     const isFiltered = wanted.has("waited");
     const fitting = locks.filter((one) => (isNarrow || fits(one, search)) && (!isFiltered || isWaited(one)));

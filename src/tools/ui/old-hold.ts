@@ -7,9 +7,9 @@ const TIMES = 10;
 /** … of at least this many. */
 const HOLDS = 5;
 
-export interface OldHolds {
+export interface OldHolds<Lock extends Listed> {
   /** The oldest first. */
-  readonly locks: readonly Listed[];
+  readonly locks: readonly Lock[];
   /** The age of the median hold, in ms, when there were last enough to tell. */
   readonly usual: number;
 }
@@ -26,7 +26,7 @@ export class OldHoldFinder {
   #usual = 0;
 
   /** Null: there is none, or too few holds to tell. */
-  see(locks: readonly Listed[]): OldHolds | null {
+  see<Lock extends Listed>(locks: readonly Lock[]): OldHolds<Lock> | null {
     const holds = locks
       .flatMap((lock) => {
         const { kind, kept, holder, heldFor } = lock;

@@ -1,22 +1,21 @@
-import type { Listed } from "../../index.ts";
 import { waitingProcesses } from "../../inside.ts";
-import { longestWait } from "./survey.ts";
+import type { Seen } from "./survey.ts";
 
 /** The values that a column is sorted by. Null comes last in both directions. */
-const COLUMNS: Readonly<Record<string, (lock: Listed) => string | number | null>> = {
+const COLUMNS: Readonly<Record<string, (lock: Seen) => string | number | null>> = {
   name: ({ name }) => name,
   holder: ({ holder }) => holder && (holder.label ?? holder.host ?? holder.id),
   held: ({ holder }) => holder?.heldFor ?? null,
   left: ({ holder }) => holder?.remaining ?? null,
   waiting: waitingProcesses,
-  wait: longestWait,
+  wait: ({ longest }) => longest,
 };
 
 /**
  * Sorts locks by a column: "held", or "-held" for the greatest first. Locks with the same value, and
  * all locks if there is no such column, stay in the order of the survey.
  */
-export function inOrder(locks: readonly Listed[], sort: string): readonly Listed[] {
+export function inOrder(locks: readonly Seen[], sort: string): readonly Seen[] {
   const [, sign, name = ""] = /^(-?)(\w+)$/.exec(sort) ?? [];
   const keyOf = Object.hasOwn(COLUMNS, name) ? COLUMNS[name] : undefined;
   if (!keyOf) return locks;

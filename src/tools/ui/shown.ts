@@ -41,6 +41,10 @@ export interface ShownLock {
   readonly holder: ShownHolder | null;
   readonly holderCount: number;
   readonly waitingProcesses: number;
+  /**
+   * ms of the longest wait; of an election without a leader, since it was first seen so. Null: no
+   * process waits, or candidates stand by for a leader that is well.
+   */
   readonly longest: number | null;
   readonly kept: boolean;
   readonly permits: number | null;
@@ -198,7 +202,12 @@ export interface Happened {
 
 /** The last 15 minutes of a lock, in 60 steps of 15 s, the latest step last. */
 export interface ShownWaits {
+  /** Of the lock that is waited for now; "lock" where it is not known. */
+  readonly kind: ShownKind;
   readonly name: string;
+  /** How many processes wait now, and for how long the first of them has; null: none waits. */
+  readonly waitingProcesses: number;
+  readonly longest: number | null;
   /** How many calls that had waited ended in each step. */
   readonly waits: readonly number[];
   /** The 95th percentile of their waits, in ms; null: there were none. */
@@ -209,12 +218,15 @@ export interface ShownWaits {
 export interface ShownWaitTimes extends Seen {
   readonly view: "wait-times";
   /**
-   * The locks with the most waits and losses first; at most 100. Null: the page was created without
+   * First the locks with a wait of `LONG_WAIT` or longer in progress, then those with the most waits
+   * and losses; at most 100.
+   */
+  readonly waitTimes: readonly ShownWaits[];
+  /**
+   * How many processes have reported something in this time. Null: the page was created without
    * `redis`.
    */
-  readonly waitTimes: readonly ShownWaits[] | null;
-  /** How many processes have reported something in this time. */
-  readonly processes: number;
+  readonly processes: number | null;
 }
 
 export type Shown = ShownNow | ShownOne | ShownBlocked | ShownWaitTimes;

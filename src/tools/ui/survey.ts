@@ -1,4 +1,6 @@
 import type { Listed } from "../../index.ts";
+import { isStandby } from "../../inside.ts";
+import type { Leaderless } from "./leaderless.ts";
 
 /**
  * The limits for the locks that are kept in memory, and for their holders and waiters. Further locks
@@ -7,12 +9,21 @@ import type { Listed } from "../../index.ts";
 const LOCKS = 10_000;
 const PEOPLE = 100_000;
 
+/** A lock as a look has found it. */
+export interface Seen extends Listed {
+  /**
+   * ms of the longest wait; of an election without a leader, since it was first seen so. Null: no
+   * process waits, or candidates stand by.
+   */
+  readonly longest: number | null;
+}
+
 /** The locks at the end of a look. */
 export interface Survey {
   /** The number of the look. */
   readonly number: number;
   /** The longest wait first, then the longest hold. */
-  readonly locks: readonly Listed[];
+  readonly locks: readonly Seen[];
   /** How many there were, and how many of them had waiters. */
   readonly total: number;
   readonly waited: number;
@@ -24,58 +35,64 @@ export interface Survey {
   readonly at: number;
 }
 
-interface Ranked {
-  readonly lock: Listed;
-  readonly waited: number;
-}
-
 /** What a look has seen so far. It keeps a bounded number of locks, however many there are. */
 export class Tally {
-  #ranked: Ranked[] = [];
+  readonly #leaderless: Leaderless;
+  #locks: Seen[] = [];
   #total = 0;
   #waited = 0;
 
+  constructor(leaderless: Leaderless) {
+    this.#leaderless = leaderless;
+  }
+
   add(lock: Listed): void {
     this.#total++;
-    const waits = isWaited(lock);
-    if (waits) this.#waited++;
-    this.#ranked.push({ lock, waited: longestWait(lock) ?? (waits ? 0 : -1) });
-    if (this.#ranked.length === 2 * LOCKS) this.#cut();
+    if (isWaited(lock)) this.#waited++;
+    this.#locks.push({ ...lock, longest: this.#longest(lock) });
+    if (this.#locks.length === 2 * LOCKS) this.#cut();
+  }
+
+  #longest(lock: Listed): number | null {
+    if (!isWaited(lock)) return null;
+    return lock.kind === "election" ? this.#leaderless.found(lock.name) : longestWait(lock);
   }
 
   survey(number: number, isPartial: boolean): Survey {
     this.#cut();
-    const locks = this.#ranked.map(({ lock }) => lock);
-    const [total, waited] = [this.#total, this.#waited];
+    const [locks, total, waited] = [[...this.#locks], this.#total, this.#waited];
     const isCut = total > locks.length;
     return { number, locks, total, waited, isCut, isPartial, at: performance.now() };
   }
 
   #cut(): void {
-    this.#ranked.sort(inFront);
+    this.#locks.sort(inFront);
     let people = 0;
-    const end = this.#ranked.findIndex(({ lock: { holders, waiters } }, i) => {
+    const end = this.#locks.findIndex(({ holders, waiters }, i) => {
       people += holders.length + (waiters?.length ?? 0);
       return i === LOCKS || (i > 0 && people > PEOPLE);
     });
-    if (end >= 0) this.#ranked.length = end;
+    if (end >= 0) this.#locks.length = end;
   }
 }
 
 /** The longest wait first; locks without waiters after that, the longest hold first. */
-const inFront = (one: Ranked, other: Ranked): number =>
-  other.waited - one.waited ||
-  (other.lock.heldFor ?? 0) - (one.lock.heldFor ?? 0) ||
-  (one.lock.name < other.lock.name ? -1 : 1);
+const inFront = (one: Seen, other: Seen): number =>
+  rankOf(other) - rankOf(one) ||
+  (other.heldFor ?? 0) - (one.heldFor ?? 0) ||
+  (one.name < other.name ? -1 : 1);
 
-/** Does a process wait for it? */
-export const isWaited = ({ waiters }: Pick<Listed, "waiters">): boolean => (waiters?.length ?? 0) > 0;
+const rankOf = (lock: Seen): number => lock.longest ?? (isWaited(lock) ? 0 : -1);
+
+/** Does a process wait for it, and not only stand by? */
+export const isWaited = (lock: Pick<Listed, "kind" | "holder" | "waiters">): boolean =>
+  (lock.waiters?.length ?? 0) > 0 && !isStandby(lock);
 
 /**
  * In ms. The first in the queue has not always waited longest: callers of another priority or mode
  * may overtake.
  */
-export function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
+function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;
   for (const { waitedFor } of waiters ?? [])
     if (waitedFor !== null && waitedFor > (longest ?? -1)) longest = waitedFor;

@@ -2,7 +2,7 @@ import type { HoldingParty, Listed, WaitingParty } from "../../index.ts";
 import { Glob, waitingProcesses } from "../../inside.ts";
 import type { LeaseLengths } from "./lease-lengths.ts";
 import type { Happened, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "./shown.ts";
-import { longestWait } from "./survey.ts";
+import type { Seen } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
 /** `lengths`: of leases, as far as they are known. `kept`: the lock may be cached. */
@@ -33,15 +33,15 @@ export const partyOf = ({ id, label, host, pid, units, mode }: HoldingParty | Wa
   mode,
 });
 
-export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLengths): ShownLock {
-  const { kind, name, holder, holders, kept, permits } = lock;
+export function shownLock(lock: Seen, lost: Happened | null, lengths: LeaseLengths): ShownLock {
+  const { kind, name, holder, holders, longest, kept, permits } = lock;
   return {
     kind,
     name,
     holder: holder && shownHolder(holder, lengths, kept),
     holderCount: holders.length,
     waitingProcesses: waitingProcesses(lock),
-    longest: longestWait(lock),
+    longest,
     kept,
     permits,
     lost,

@@ -5,24 +5,25 @@ import type { Happened, ShownWaits } from "./shown.ts";
 
 /** ms of a step, and how many steps are shown. */
 const STEP = 15_000;
-const STEPS = 60;
+export const STEPS = 60;
 /** Entries that are read at a time. */
 const PIECE = 500;
 /** The limits for names that are remembered, and for the events of each. */
 const NAMES = 1_000;
 const HISTORY = 50;
-/** How many names the page shows. */
-const SHOWN = 100;
 /** ms that a look at the locks waits for the reports. */
 const PATIENCE = 1_000;
 /** The limit for clients that are counted. */
 const CLIENTS = 10_000;
 
+/** The waits of a name that have ended, and its losses. */
+export type EndedWaits = Pick<ShownWaits, "name" | "waits" | "p95" | "losses">;
+
 /** What was reported of one lock. */
 interface Known {
   /** By step of time and length of the wait: how many calls had waited. */
   readonly waits: Map<number, Map<number, number>>;
-  /** The latest last. */
+  /** In order of time, the latest last. */
   readonly events: (Omit<Happened, "ago"> & { readonly at: number })[];
 }
 
@@ -32,7 +33,7 @@ export class WaitTimes {
   readonly #stream: string;
   #known = new Map<string, Known>();
   /** Computed once per reading for all viewers. Null: not yet. */
-  #busiest: ShownWaits[] | null = null;
+  #ended: EndedWaits[] | null = null;
   /** When each client last reported something. */
   readonly #clients = new Map<string, number>();
   /** How many entries were left out, and when. */
@@ -108,7 +109,7 @@ export class WaitTimes {
       if (entries.length < PIECE) break;
     }
     this.#forget();
-    this.#busiest = null;
+    this.#ended = null;
   }
 
   /**
@@ -134,24 +135,21 @@ export class WaitTimes {
     else this.#dropped.push([at, 1]);
   }
 
-  /** The names with the most waits and losses, the most first. */
-  busiest(): readonly ShownWaits[] {
-    this.#busiest ??= this.#count();
-    return this.#busiest;
+  /** The waits that have ended, and the losses, of all names that are remembered. */
+  ended(): readonly EndedWaits[] {
+    this.#ended ??= this.#count();
+    return this.#ended;
   }
 
-  #count(): ShownWaits[] {
+  #count(): EndedWaits[] {
     const first = Math.floor(this.#now / STEP) - STEPS + 1;
-    const all = [...this.#known].map(([name, { waits, events }]) => {
+    return [...this.#known].map(([name, { waits, events }]) => {
       const steps = Array.from({ length: STEPS }, (_, i) => [...(waits.get(first + i) ?? [])]);
       const counts = steps.map((counted) => counted.reduce((sum, [, count]) => sum + count, 0));
       const p95 = steps.map((counted, i) => percentile(counted, counts[i] ?? 0));
       const losses = events.filter(({ what }) => what === "lost").length;
       return { name, waits: counts, p95, losses };
     });
-    const weight = ({ waits, losses }: ShownWaits): number =>
-      waits.reduce((sum, count) => sum + count, losses);
-    return all.sort((one, other) => weight(other) - weight(one)).slice(0, SHOWN);
   }
 
   /** The latest first. */
@@ -181,10 +179,12 @@ export class WaitTimes {
       }
     }
     for (const [what, name, ago, after, why] of events) {
-      const known = this.#of(name);
+      const { events: known } = this.#of(name);
       const [waitedFor, heldFor] = what === "lost" ? [null, after] : [after, null];
-      known.events.push({ what, at: at - ago, waitedFor, heldFor, why, client, ...partyOfClient(client) });
-      if (known.events.length > HISTORY) known.events.shift();
+      const event = { what, at: at - ago, waitedFor, heldFor, why, client, ...partyOfClient(client) };
+      // A process reports what happened up to some seconds ago, and others report meanwhile.
+      known.splice(known.findLastIndex((one) => one.at <= event.at) + 1, 0, event);
+      if (known.length > HISTORY) known.shift();
     }
   }
 

@@ -1,8 +1,9 @@
 import type { Listed } from "../../index.ts";
 import { operatorsReason } from "../../inside.ts";
+import { Leaderless } from "./leaderless.ts";
 import { LeaseLengths } from "./lease-lengths.ts";
 import { OldHoldFinder, type OldHolds } from "./old-hold.ts";
-import { type Survey, Tally } from "./survey.ts";
+import { type Seen, type Survey, Tally } from "./survey.ts";
 
 /** ms from the end of one look at the locks to the start of the next. */
 const PAUSE = 2_000;
@@ -25,7 +26,7 @@ export interface Sight {
   /** How long the leases of holds are, as far as the looks have shown it. */
   readonly lengths: LeaseLengths;
   /** Null also while the first look has not ended. */
-  readonly old: OldHolds | null;
+  readonly old: OldHolds<Seen> | null;
   /** Null: none was seen in the last 15 minutes. */
   readonly restart: Restart | null;
 }
@@ -52,6 +53,7 @@ export class Watch {
   readonly #viewers = new Set<(sight: Sight) => void>();
   readonly #lengths = new LeaseLengths();
   readonly #olds = new OldHoldFinder();
+  readonly #leaderless = new Leaderless();
   /** ms that the last look took. */
   #took = 0;
   #sight: Sight;
@@ -141,7 +143,8 @@ export class Watch {
     const { survey: former } = this.#sight;
     const number = (former?.number ?? 0) + 1;
     const began = performance.now();
-    const tally = new Tally();
+    const tally = new Tally(this.#leaderless);
+    this.#leaderless.begin();
     let due = performance.now() + PART;
     let parts = 1;
     try {
@@ -156,6 +159,7 @@ export class Watch {
       // Half of a first look is better than nothing.
       return { ...this.#sight, trouble: operatorsReason(error) };
     }
+    this.#leaderless.end();
     const survey = tally.survey(number, false);
     const holders = survey.locks.flatMap((lock) => lock.holders);
     this.#lengths.see(holders, began, survey.at);
