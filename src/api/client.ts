@@ -46,7 +46,8 @@ export interface CommonClient {
   outside<T>(body: () => T): T;
 
   /**
-   * Adds a listener; `LockEvents` lists the events.
+   * Adds a listener; `LockEvents` lists the events. It runs outside of every scope and of all
+   * callers' `AsyncLocalStorage` stores.
    *
    * @throws TypeError for an unknown event.
    * @example

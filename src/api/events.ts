@@ -1,6 +1,7 @@
 import { EventEmitter } from "eventemitter3";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
+import { warn } from "../util/warn.ts";
 import { POINTS } from "./channels.ts";
 import {
   type DeadlockLink,
@@ -252,8 +253,9 @@ export class Events extends EventEmitter {
   }
 
   /**
-   * Keeps a listener that throws from stopping the others. RACE: an async one rejects later;
-   * unhandled, that would end the process.
+   * Runs a listener outside of every caller's context, each in one of its own, and keeps one that
+   * throws from stopping the others. RACE: an async one rejects later; unhandled, that would end
+   * the process.
    */
   #heed(event: Event, listener: Listener): Listener {
     const all = this.#heeded.get(event) ?? new WeakMap<Listener, Listener>();
@@ -268,8 +270,11 @@ export class Events extends EventEmitter {
         else this.report(failure);
       };
       try {
-        const returned: unknown = listener(told);
-        if (isThenable(returned)) Promise.resolve(returned).catch(failed);
+        // Its promise too: `then` is the application's own, if it is no real promise.
+        detached(() => {
+          const returned: unknown = listener(told);
+          if (isThenable(returned)) Promise.resolve(returned).catch(failed);
+        });
       } catch (error) {
         failed(error);
       }
@@ -316,7 +321,7 @@ export class Events extends EventEmitter {
   }
 
   #tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
-    detached(() => this.emit(event, told));
+    this.emit(event, told);
     const point = pointOf(event);
     if (point?.hasSubscribers) detached(() => point.publish({ client: this.client, ...told }));
     if (this.holds && "heldFor" in told && !("remains" in told))
@@ -328,7 +333,7 @@ export class Events extends EventEmitter {
     for (const one of error instanceof AggregateError ? error.errors : [error]) {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
       this.afterStep(() => {
-        if (!detached(() => this.emit("error", known))) this.#warn(known);
+        if (!this.emit("error", known)) this.#warn(known);
       });
     }
   }
@@ -350,7 +355,7 @@ export class Events extends EventEmitter {
     if (last !== undefined && now - last < MINUTE) return;
     this.#warned.set(code, now);
     const detail = cause instanceof Error ? `${stack}\nCaused by: ${cause.stack}` : stack;
-    process.emitWarning(message, { type: "HoldfastWarning", code, detail });
+    warn(message, code, detail);
   }
 }
 

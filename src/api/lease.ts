@@ -5,7 +5,7 @@ export interface BaseLease {
   /**
    * Aborts with a LockLostError as soon as the lock may no longer be held, or when the
    * `locks.scope()` ends in which this lease was taken; never on a normal unlock. Made on first
-   * use.
+   * use. Its listeners run outside of every scope and of the caller's `AsyncLocalStorage` stores.
    */
   readonly signal: AbortSignal;
   /**

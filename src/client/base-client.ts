@@ -22,6 +22,7 @@ import { Scope } from "../locks/scope.ts";
 import { Scopes } from "../locks/scopes.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { newClientId } from "../util/random.ts";
+import { warn } from "../util/warn.ts";
 import { type Checkable, check } from "./check/check.ts";
 
 /** The parts that make a client. */
@@ -210,9 +211,9 @@ let isTold = false;
 function warnOfShortLease(leaseTime: number): void {
   if (leaseTime >= SHORT_LEASE || isTold) return;
   isTold = true;
-  process.emitWarning(
+  warn(
     `A lock client was created with a leaseTime of ${leaseTime} ms, which a slow answer of Redis or a busy event loop can outlast: ` +
       "it is in milliseconds, and 30 seconds are 30_000.",
-    { type: "HoldfastWarning", code: "LOCK_SHORT_LEASE" },
+    "LOCK_SHORT_LEASE",
   );
 }

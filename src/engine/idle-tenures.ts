@@ -7,6 +7,7 @@ import { duration } from "../util/duration.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { quote } from "../util/quote.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
+import { warn } from "../util/warn.ts";
 import type { Cleanup } from "./cleanup.ts";
 import { atTurnEnd } from "./event-loop-turn.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
@@ -235,10 +236,10 @@ export class IdleTenures {
     const late = this.#sweeping.index < 0 ? 0 : mono - this.#sweeping.at;
     if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
     this.#warnedAt = mono;
-    process.emitWarning(
+    warn(
       `Another process wanted ${quote(name)}, which this one had cached, and was answered up to ${duration(late)} late, ` +
         "because the event loop was blocked: break up what blocks it, or do without `linger`.",
-      { type: "HoldfastWarning", code: "LOCK_RECALLED_LATE" },
+      "LOCK_RECALLED_LATE",
     );
   }
 

@@ -4,6 +4,7 @@ import { withoutBits } from "../redis/hold-ids.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
+import { warn } from "../util/warn.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
 import type { LockKind } from "./lock-kind.ts";
@@ -126,9 +127,9 @@ export class SelfWait {
             `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`,
             "take all that is needed by one acquire()",
           ];
-    process.emitWarning(
+    warn(
       `A caller has waited ${duration(waited)} for ${what}: if the code that holds it makes this call, that is a deadlock; ${how}.`,
-      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+      "LOCK_SELF_WAIT",
     );
   }
 
@@ -149,12 +150,12 @@ export class SelfWait {
     const both = `${place}\n${taken}`;
     if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
     this.#places.add(both);
-    process.emitWarning(
+    warn(
       `A call at ${place} has waited ${duration(waited)} for lock ${quote(name)}, which its own scope holds` +
         `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`: if the code that ` +
         "holds the lock waits for this call, that is a deadlock, so pass the lease on; work of another caller that runs in this " +
         "scope, such as a queue's job, gets the lock after it.",
-      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+      "LOCK_SELF_WAIT",
     );
   }
 }

@@ -3,9 +3,10 @@ import type { SubscriberLike } from "../api/redis.ts";
 import { CONNECTION_IDLE } from "../defaults.ts";
 import { unref } from "../redis/ioredis/connection.ts";
 import { orAbort } from "../util/abort.ts";
+import { clientTimer } from "../util/client-timer.ts";
 import { detached } from "../util/detached.ts";
 import { duration } from "../util/duration.ts";
-import { clearTimeout, customTimers, setTimeout } from "../util/real-timers.ts";
+import { clearTimeout, customTimers } from "../util/real-timers.ts";
 
 /** A command as ioredis hands it to `sendCommand`. */
 export interface CommandLike {
@@ -136,7 +137,7 @@ export class Session {
 
   /** It is unused for now, and closes after a while. */
   rest(): this {
-    this.#idle = detached(() => setTimeout(() => this.connection.disconnect(), CONNECTION_IDLE).unref());
+    this.#idle = clientTimer(() => this.connection.disconnect(), CONNECTION_IDLE);
     return this;
   }
 

@@ -12,8 +12,9 @@ import {
 import type { Hold } from "../engine/lease/hold.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
+import { clientTimer } from "../util/client-timer.ts";
 import { clocks, now } from "../util/clock.ts";
-import { clearTimeout, setTimeout } from "../util/real-timers.ts";
+import { clearTimeout } from "../util/real-timers.ts";
 import type { NodeVote } from "./node-vote.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
@@ -149,7 +150,7 @@ export class KeptQuorumHold extends QuorumHold {
     // Two timers would run side by side, and `end()` knows only one: the other would bring the hold
     // to a node after its release.
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#try(), delay).unref();
+    this.#timer = clientTimer(() => void this.#try(), delay);
   }
 
   /** ms until the nodes must be asked whether they still have the hold; 0 or less: now. */
@@ -201,10 +202,10 @@ export class KeptQuorumHold extends QuorumHold {
     if (this.#isOver) return;
     this.#has = this.all("counts").filter(({ isUnheard }) => !isUnheard).length;
     if (this.#has <= this.quorum.majority) {
-      this.#exposure ??= setTimeout(() => {
+      this.#exposure ??= clientTimer(() => {
         this.#isExposed = true;
         this.#tellExposed();
-      }, EXPOSED_AFTER).unref();
+      }, EXPOSED_AFTER);
       return;
     }
     clearTimeout(this.#exposure);

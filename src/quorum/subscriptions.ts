@@ -1,7 +1,8 @@
 import { WAKE_SPREAD } from "../defaults.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 import type { Audience, Subscriptions } from "../redis/transport.ts";
-import { clearTimeout, setTimeout } from "../util/real-timers.ts";
+import { clientTimer } from "../util/client-timer.ts";
+import { clearTimeout } from "../util/real-timers.ts";
 import type { QuorumNode } from "./node.ts";
 import { channelAt } from "./node-commands.ts";
 import type { Quorum } from "./quorum.ts";
@@ -106,14 +107,14 @@ export class QuorumSubscriptions implements Subscriptions {
     from.add(node);
     if (!known) {
       words.set(hold, from);
-      const timer = setTimeout(() => {
+      const timer = clientTimer(() => {
         this.#timers.delete(timer);
         words.delete(hold);
         // RACE: with the unsubscribed nodes, the count was a majority at once, although fewer had
         // released it. By now they have. But the last release may have come at a node without a
         // subscription, or may never reach a subscribed one: so wake again.
         if (from.size < this.#quorum.majority) listener(hold);
-      }, WAKE_SPREAD).unref();
+      }, WAKE_SPREAD);
       this.#timers.add(timer);
     }
     const silent = this.#quorum.nodes.length - this.#heard(channel);

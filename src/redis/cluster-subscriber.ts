@@ -1,7 +1,7 @@
 import { ClientClosedError } from "../api/errors.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
-import { detached } from "../util/detached.ts";
-import { clearTimeout, setTimeout } from "../util/real-timers.ts";
+import { clientTimer } from "../util/client-timer.ts";
+import { clearTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { NO_NODE, type Nodes } from "./driver.ts";
 import { isRefusal } from "./replies.ts";
@@ -158,7 +158,7 @@ export class ClusterSubscriber implements Subscriptions {
       this.#timer = null;
       this.#look();
     };
-    this.#timer = detached(() => setTimeout(look, delay).unref());
+    this.#timer = clientTimer(look, delay);
   }
 
   /**

@@ -1,5 +1,6 @@
 import pTimeout, { TimeoutError } from "p-timeout";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
+import { clientTimer } from "../util/client-timer.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { doubling, newNonce } from "../util/random.ts";
@@ -246,7 +247,7 @@ export class Subscriber implements Subscriptions {
       const connection = this.#connection;
       if (connection?.isReady && this.#source.isWanted()) this.#subscribeAll(connection, true);
     };
-    this.#later = setTimeout(again, doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD)).unref();
+    this.#later = clientTimer(again, doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD));
   }
 
   async #acknowledge(connection: Connection, names: readonly string[]): Promise<void> {

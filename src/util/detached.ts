@@ -1,10 +1,11 @@
-import { AsyncResource } from "node:async_hooks";
+import { Context } from "./context.ts";
 
-const resource = new AsyncResource("Holdfast", { requireManualDestroy: true });
+const nowhere = Context.empty();
 
 /**
- * Runs something outside of any caller's asynchronous context: the application's listeners, and
- * code that makes timers and connections which outlive the call.
+ * Runs something outside of any caller's asynchronous context: code of the application that no
+ * call waits for, such as a listener, and code that makes timers and connections which outlive the
+ * call.
  *
  * A listener would run in the scope of the caller that happened to arm the client's one timer or to
  * send a command, and a lock taken there would be borrowed from another caller's body. A timer or a
@@ -12,5 +13,5 @@ const resource = new AsyncResource("Holdfast", { requireManualDestroy: true });
  * caller, such as its request, for its own life, which is the client's.
  */
 export function detached<T>(work: () => T): T {
-  return resource.runInAsyncScope(work);
+  return nowhere.run(work);
 }

@@ -1,6 +1,6 @@
+import { clientTimer } from "./client-timer.ts";
 import { clocks } from "./clock.ts";
-import { detached } from "./detached.ts";
-import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "./real-timers.ts";
+import { clearImmediate, clearTimeout, setImmediate } from "./real-timers.ts";
 
 /** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
 export const TIMER_MAX = 2 ** 31 - 1;
@@ -85,7 +85,7 @@ export class Timers {
     this.#disarm();
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - clocks.mono.now())), TIMER_MAX);
-    this.#timer = detached(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
+    this.#timer = clientTimer(this.#isPatient ? this.#read : this.#fire, delay);
   }
 
   #disarm(): void {

@@ -9,7 +9,7 @@ import { readImports } from "../support/imports.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** What takes a message: constructors of errors, and these calls. */
-const TAKES = /^(?:\w*Error|NotReached)$|(?:^|\.)(?:emitWarning|fail|say|detail|bad|reportJson)$/;
+const TAKES = /^(?:\w*Error|NotReached)$|(?:^|\.)(?:warn|fail|say|detail|bad|reportJson)$/;
 
 interface Text {
   readonly place: string;
@@ -58,7 +58,7 @@ it("every message names the actor, in one sentence, and no script", () => {
 
 it.each([
   'throw new LockError("LOCK_LOST", name, quote(name) + " is held by somebody else");',
-  'process.emitWarning("It is late. Wait longer.");',
+  'warn("It is late. Wait longer.");',
   'output.say(isLate ? "Nobody waits" : "");',
   'fail("no reply to handoff/first-acquire within " + ms);',
 ])("the test detects a message that does not: %s", (code) => {

@@ -1,8 +1,9 @@
-import { AsyncResource } from "node:async_hooks";
 import { holding } from "../../api/channels.ts";
 import type { LockLostError } from "../../api/errors.ts";
 import { type FollowedHolds, type LockEvent, ofHolder } from "../../api/events.ts";
 import { clocks } from "../../util/clock.ts";
+import { Context } from "../../util/context.ts";
+import { warn } from "../../util/warn.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 
 /** The holds of a client that have begun since an observer subscribed to `tracing:holdfast:hold`. */
@@ -23,7 +24,7 @@ export class OpenHolds implements FollowedHolds {
       lease: lease.terms.lease,
       around: null,
     };
-    const place = holding.start.runStores(message, () => new AsyncResource("Holdfast", MANUAL));
+    const place = holding.start.runStores(message, () => new Context());
     holding.end.publish(message);
     this.#open.set(keyOf(lease), { message, place });
     // RACE: it was lost before the caller knew that it had it.
@@ -35,7 +36,7 @@ export class OpenHolds implements FollowedHolds {
     const hold = this.#open.get(keyOf({ call, name }));
     if (!hold) return body();
     const { around } = hold.message;
-    return hold.place.runInAsyncScope(() => (around ? bodyIn(around, body) : body()));
+    return hold.place.run(() => (around ? bodyIn(around, body) : body()));
   }
 
   ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void {
@@ -45,7 +46,7 @@ export class OpenHolds implements FollowedHolds {
     if (!hold || !this.#open.delete(key)) return;
     const { message, place } = hold;
     message.heldFor = told.heldFor;
-    place.runInAsyncScope(() => {
+    place.run(() => {
       if (error) {
         message.error = error;
         holding.error.publish(message);
@@ -53,8 +54,7 @@ export class OpenHolds implements FollowedHolds {
       holding.asyncStart.publish(message);
       holding.asyncEnd.publish(message);
     });
-    // Trackers of asynchronous contexts can drop this one.
-    place.emitDestroy();
+    place.end();
   }
 }
 
@@ -76,7 +76,7 @@ interface HoldMessage extends LockEvent {
 interface OpenHold {
   readonly message: HoldMessage;
   /** The caller's asynchronous context, with the stores that subscribers have bound. */
-  readonly place: AsyncResource;
+  readonly place: Context;
 }
 
 /**
@@ -100,11 +100,9 @@ function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
     if (returned instanceof Promise) returned.catch(() => {});
   } catch (error) {
     const { error: own } = (outcome ?? {}) as { readonly error?: unknown };
-    if (error !== own) process.emitWarning(error instanceof Error ? error : String(error));
+    if (error !== own) warn(error instanceof Error ? error : String(error));
   }
   return once();
 }
-
-const MANUAL = { requireManualDestroy: true };
 
 const keyOf = ({ call, name }: Pick<LockEvent, "call" | "name">): string => `${call} ${name}`;

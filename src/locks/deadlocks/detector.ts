@@ -8,6 +8,7 @@ import { isRefusal } from "../../redis/replies.ts";
 import { clocks } from "../../util/clock.ts";
 import { duration } from "../../util/duration.ts";
 import { CallTimer, type Timers } from "../../util/timers.ts";
+import { warn } from "../../util/warn.ts";
 import { type Circle, circleOf, holdersOf, type Inspections, type Look, seeing } from "./circle.ts";
 import { decodeNote, encodeNote, isNoted, type Note, type NotedHold } from "./note.ts";
 import { type ScopedWait, Watched } from "./watched.ts";
@@ -151,7 +152,7 @@ export class Detector {
     const at = clocks.mono.now();
     if (at - this.#lastWarning < MINUTE) return;
     this.#lastWarning = at;
-    process.emitWarning(what, { type: "HoldfastWarning", code: "DEADLOCK" });
+    warn(what, "DEADLOCK");
   }
 }
 

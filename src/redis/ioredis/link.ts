@@ -208,7 +208,9 @@ class IoredisLink extends IoredisPlace implements Link {
       : redis;
     const { stream } = (connection ?? {}) as { stream?: { destroy?(error: Error): void } };
     // An orderly end would wait for the other side.
-    stream?.destroy?.(new Error("Redis was silent for too long, so the connection is replaced"));
+    const why = new Error("Redis was silent for too long, so the connection is replaced");
+    // Its next socket belongs to no caller.
+    detached(() => stream?.destroy?.(why));
     return stream?.destroy !== undefined;
   }
 
@@ -258,7 +260,8 @@ class ClusterNodes implements Nodes {
   }
 
   refresh(done?: (error?: unknown) => void): void {
-    this.#cluster.refreshSlotsCache(done);
+    // It may connect to further nodes.
+    detached(() => this.#cluster.refreshSlotsCache(done));
   }
 }
 

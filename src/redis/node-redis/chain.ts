@@ -1,5 +1,6 @@
+import { clientTimer } from "../../util/client-timer.ts";
 import { detached } from "../../util/detached.ts";
-import { clearTimeout, setTimeout } from "../../util/real-timers.ts";
+import { clearTimeout } from "../../util/real-timers.ts";
 import { type Client, destroy, listenTo, type NodeAddress } from "./client.ts";
 import { Lifetime } from "./lifetime.ts";
 import type { Source, SourceEvents } from "./source.ts";
@@ -192,7 +193,7 @@ export class Chain implements Source {
       end: () => lost(CLOSED()),
     });
     client.unref();
-    this.#timer = setTimeout(() => lost(new Error("the handshake was not answered")), HANDSHAKE).unref();
+    this.#timer = clientTimer(() => lost(new Error("the handshake was not answered")), HANDSHAKE);
     // It may resolve without being ready if it was destroyed.
     client.connect().then(() => client.isReady || lost(CLOSED()), lost);
   }
@@ -237,7 +238,7 @@ export class Chain implements Source {
       this.#stop();
       events.ended();
     } else {
-      this.#timer = detached(() => setTimeout(() => this.#connect(), isNow ? 0 : pause).unref());
+      this.#timer = clientTimer(() => this.#connect(), isNow ? 0 : pause);
     }
   }
 }

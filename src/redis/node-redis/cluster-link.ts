@@ -1,7 +1,7 @@
 import type { RedisArgument } from "../../api/redis.ts";
+import { clientTimer } from "../../util/client-timer.ts";
 import { clocks } from "../../util/clock.ts";
-import { detached } from "../../util/detached.ts";
-import { clearTimeout, setTimeout } from "../../util/real-timers.ts";
+import { clearTimeout } from "../../util/real-timers.ts";
 import { slotOf } from "../../util/slots.ts";
 import {
   type Call,
@@ -320,7 +320,7 @@ export class ClusterLink implements Link {
         this.#again();
       } else this.#failures = 0;
     };
-    this.#timer = detached(() => setTimeout(again, delay).unref());
+    this.#timer = clientTimer(again, delay);
   }
 
   #refresh(done: (error?: unknown) => void = () => {}): void {

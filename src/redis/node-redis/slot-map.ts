@@ -1,5 +1,4 @@
-import { detached } from "../../util/detached.ts";
-import { setTimeout } from "../../util/real-timers.ts";
+import { clientTimer } from "../../util/client-timer.ts";
 import { copyOf } from "./chain.ts";
 import { type Client, type Cluster, RAW } from "./client.ts";
 
@@ -115,7 +114,7 @@ export class SlotMap {
 /** Rejects after `ANSWER` ms. */
 function inTime<T>(answer: Promise<T> | undefined): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    detached(() => setTimeout(() => reject(new Error("the node did not answer")), ANSWER).unref());
+    clientTimer(() => reject(new Error("the node did not answer")), ANSWER);
     Promise.resolve(answer).then(resolve, reject);
   });
 }

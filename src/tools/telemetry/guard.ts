@@ -1,3 +1,5 @@
+import { warn } from "../../util/warn.ts";
+
 /**
  * Makes listeners of channels that never throw: Node.js turns an error of such a listener into an
  * uncaught error, so a tracer or meter would end the process. The first error is a process warning,
@@ -9,7 +11,7 @@ export function guard(): <Message>(listener: (message: Message) => void) => (mes
     try {
       listener(message as Parameters<typeof listener>[0]);
     } catch (error) {
-      if (!hasWarned) process.emitWarning(error instanceof Error ? error : String(error));
+      if (!hasWarned) warn(error instanceof Error ? error : String(error));
       hasWarned = true;
     }
   };

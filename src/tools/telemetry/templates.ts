@@ -1,4 +1,5 @@
 import { visible } from "../../util/visible.ts";
+import { warn } from "../../util/warn.ts";
 
 /**
  * Returns what replaces a lock's name in metrics and traces. It must have few values: each is a
@@ -54,9 +55,6 @@ export class Templates {
   #warn(why: string): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    process.emitWarning(`Locks are counted as "${OTHER}", because ${why}`, {
-      type: "HoldfastWarning",
-      code: "LOCK_TEMPLATES",
-    });
+    warn(`Locks are counted as "${OTHER}", because ${why}`, "LOCK_TEMPLATES");
   }
 }

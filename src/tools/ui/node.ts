@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { warn } from "../../util/warn.ts";
 import { plainly, type Sender } from "./guard.ts";
 
 /** What frameworks add to a request of Node.js. */
@@ -26,7 +27,7 @@ export async function serve(
     .then((request) => (request instanceof Response ? request : answer(request, senderOf(incoming))))
     .catch((error: unknown) => {
       // node:http ignores what a handler returns: a rejection would end the process.
-      if (!gone.signal.aborted) process.emitWarning(error instanceof Error ? error : String(error));
+      if (!gone.signal.aborted) warn(error instanceof Error ? error : String(error));
       return plainly(500, "This request could not be answered: the server's standard error has the reason.");
     });
   const cookies = made.headers.getSetCookie();

@@ -1,5 +1,6 @@
 import type { Listed } from "../../index.ts";
 import { operatorsReason } from "../../inside.ts";
+import { detached } from "../../util/detached.ts";
 import { Leaderless } from "./leaderless.ts";
 import { LeaseLengths } from "./lease-lengths.ts";
 import { OldHoldFinder, type OldHolds } from "./old-hold.ts";
@@ -103,7 +104,9 @@ export class Watch {
     }
     if (!this.#stop && this.#viewers.has(viewer)) {
       this.#stop = new AbortController();
-      void this.#look(this.#stop.signal);
+      const { signal } = this.#stop;
+      // It goes on for other viewers, and must not run in the context of the first one's request.
+      detached(() => void this.#look(signal));
     }
     return () => {
       this.#viewers.delete(viewer);
