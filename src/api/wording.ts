@@ -36,7 +36,8 @@ const LOCK: Wording = {
   cure: "wait longer, hold it for a shorter time, or use tryLock() and treat null as busy",
   losses: {
     expired: "its lease ran out on this process's clock before it was renewed or released",
-    taken: "another caller holds it, so its lease ran out in Redis, or forceUnlock() ended it",
+    taken:
+      "another caller holds it: its lease ran out in Redis, its key was deleted or lost, or forceUnlock() ended it",
     gone: `${GONE} or ended by forceUnlock()`,
     revoked: "forceUnlock() ended it",
     closed:
@@ -68,7 +69,8 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     cure: "wait longer, or ask leader() who leads",
     losses: {
       ...LOCK.losses,
-      taken: "another candidate leads, so its lease ran out in Redis, or forceResign() ended it",
+      taken:
+        "another candidate leads: its lease ran out in Redis, its key was deleted or lost, or forceResign() ended it",
       gone: `${GONE} or ended by forceResign()`,
       revoked: "forceResign() ended it",
     },
@@ -79,7 +81,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     ended: "is over, because its body has ended",
     losses: {
       ...LOCK.losses,
-      taken: "another caller has it, so its lease ran out in Redis",
+      taken: "another caller has it: its lease ran out in Redis, or its key was deleted or lost",
       gone: GONE.replace(", lost", " or lost"),
     },
   },

@@ -238,7 +238,7 @@ export class IdleTenures {
     this.#warnedAt = mono;
     warn(
       `Another process wanted ${quote(name)}, which this one had cached, and was answered up to ${duration(late)} late, ` +
-        "because the event loop was blocked: break up what blocks it, or do without `linger`.",
+        "because the event loop was blocked or the process was stopped: break up what blocks it, or do without `linger`.",
       "LOCK_RECALLED_LATE",
     );
   }

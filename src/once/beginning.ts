@@ -177,4 +177,4 @@ const isFinal = (error: unknown): boolean =>
 
 const UNKNOWN = "Redis did not say whether this run may begin";
 const UNCONFIRMED = "its replicas did not confirm that this run begins";
-const OUTRAN = "the lease of this run was over before its body could begin: Redis took too long to answer";
+const OUTRAN = "the lease of this run was over before its body could begin";

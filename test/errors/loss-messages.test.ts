@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Lease, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
@@ -143,6 +143,38 @@ describe("LockLostError says what ran out, and after how long", () => {
     expect((lease.signal.reason as Error).message).toMatch(
       /its lease of 300 ms ran out before it was renewed; the event loop was blocked, or Redis did not answer\.$/,
     );
+  });
+  it.each([
+    ["a lease", { lease: 60_000 }],
+    ["a lease that the watchdog renews", {}],
+    ["a lease with a maxHold", { lease: 600_000, maxHold: 60_000 }],
+  ])("a step of the wall clock forward: %s", async (_, options) => {
+    const { locks } = await parties.join({ client: { leaseTime: 60_000 } });
+    const lost: string[] = [];
+    locks.on("lost", ({ error }) => lost.push(error.message));
+    const lease = await locks.lock(freshName()).lock(options);
+    const { now } = Date;
+    // Longer than its maxHold, and shorter than its lease, where it has one.
+    Date.now = () => now() + 120_000;
+    onTestFinished(() => {
+      Date.now = now;
+    });
+    expect(lease.held).toBe(false);
+    expect(await failure(lease.unlock())).toMatchObject({ reason: "expired" });
+    Date.now = now;
+    expect(lost).toEqual([
+      expect.stringMatching(
+        /its lease of (60|600) s is over by the wall clock, with \S+ m?s left by the monotonic clock; the wall clock was set forward, or the machine was suspended\.$/,
+      ),
+    ]);
+  });
+  it("the clocks are not blamed when the lease has merely ended", async () => {
+    const { locks } = await parties.join();
+    const lost: string[] = [];
+    locks.on("lost", ({ error }) => lost.push(error.message));
+    await Promise.all(Array.from({ length: 50 }, (_, i) => locks.lock(freshName()).lock({ lease: 300 + i })));
+    await until(() => lost.length === 50);
+    expect(lost.filter((message) => !/ms ran out before it was released/.test(message))).toEqual([]);
   });
   it("its extension", async () => {
     expect(await lose({ lease: 200 }, 300)).toMatch(/its lease of 300 ms ran out/);
