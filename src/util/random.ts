@@ -1,13 +1,13 @@
 // The only file with randomness.
 import { randomBytes, randomFillSync, randomUUID } from "node:crypto";
-import { hostname } from "node:os";
+import { hostName } from "./host.ts";
 
 /**
  * `[label/]host:pid:random`: shown to people as a holder or a waiter. Never repeats, even after
  * restarts of the process. `label`: one word; "": none.
  */
 export function newClientId(label: string): string {
-  const host = hostname()
+  const host = hostName()
     .replace(/[^\w.-]/g, "_")
     .slice(0, 64);
   return `${label && `${label}/`}${host}:${process.pid}:${randomBytes(8).toString("hex")}`;

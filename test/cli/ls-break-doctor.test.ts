@@ -124,6 +124,20 @@ describe("break", () => {
     await lease.unlock().catch(() => {});
   });
 
+  it("names an unknown user at an unknown host where the runtime refuses both names", async () => {
+    const name = freshName();
+    const { lease, next } = await contended(name);
+    const refuse = `import os from "node:os"; import { syncBuiltinESMExports } from "node:module";
+      os.hostname = os.userInfo = process.getuid = () => { throw new Error("NotCapable"); };
+      syncBuiltinESMExports();`;
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(refuse)}` };
+    const broken = new Cli(testUrl(), ["break", name, "--yes"], { env });
+    expect(await broken.finished).toMatchObject({ code: 0 });
+    await until(() => lease.signal.aborted);
+    expect(lease.signal.reason).toMatchObject({ reason: "revoked", by: "unknown@unknown" });
+    await (await next).unlock();
+  });
+
   it("says which waiter has the lock next, or that it is free", async () => {
     const name = freshName();
     const { lease, next } = await contended(name);

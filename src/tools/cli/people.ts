@@ -1,17 +1,22 @@
-import { hostname, userInfo } from "node:os";
+import { userInfo } from "node:os";
 import { createInterface } from "node:readline/promises";
+import { hostName } from "../../util/host.ts";
 
-/**
- * The caller of this program, as the label of a force-release: a container's user may have no name.
- */
+/** The caller of this program, as the label of a force-release. */
 export function operator(): string {
-  let user = `uid${process.getuid?.()}`;
-  try {
-    user = userInfo().username;
-  } catch {
-    // Only its number is known.
+  return cutLabel(`${userName()}@${hostName()}`);
+}
+
+/** A container's user may have a number only, and a runtime may refuse even that. */
+function userName(): string {
+  for (const name of [() => userInfo().username, () => `uid${process.getuid?.()}`]) {
+    try {
+      return name();
+    } catch {
+      // The next one.
+    }
   }
-  return cutLabel(`${user}@${hostname()}`);
+  return "unknown";
 }
 
 /** A label has at most 64 bytes. */
