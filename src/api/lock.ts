@@ -36,7 +36,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
    *
    * @param wait ms to wait; Infinity is allowed. Left out or 0: one attempt, never queued.
    * @param lease ms to hold. Left out: 30 000, renewed by the watchdog. Given: it ends after this time.
-   * @returns the lease, or null, which only means that another caller held the lock all the time.
+   * @returns the lease, or null: Redis reported another holder all the time. That is a caller that
+   *   has the lock, or, with `linger`, a process that has cached it and did not answer: without
+   *   `wait` it has 50 ms.
    * @example
    * await using lease = await lock.tryLock(1_000, 30_000);
    * if (!lease) return "busy";

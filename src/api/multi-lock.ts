@@ -25,7 +25,8 @@ export interface MultiLock {
    *
    * @param wait ms to wait for all together; Infinity is allowed. Left out or 0: one attempt, never queued.
    * @param lease ms to hold, from when all are held. Left out: 30 000, renewed by the watchdog.
-   * @returns the lease, or null, which only means that another caller held one of the locks.
+   * @returns the lease, or null: Redis reported another holder of one of the locks, as for `tryLock` of
+   *   a lock.
    * @example
    * await using lease = await locks.multiLock(["account:1", "account:2"]).tryLock(1_000, 30_000);
    * if (!lease) return "busy";

@@ -108,6 +108,18 @@ describe("a process that caches a lock", () => {
     });
   });
 
+  it("stopped: `tryLock()` of others gets null though no caller is inside, and the lease if it may wait", async () => {
+    await withKeeper(async ({ actor, lock: { name } }) => {
+      actor.kill("SIGSTOP");
+      const lock = beside.here.locks.lock(name);
+      expect(await lock.tryLock()).toBeNull();
+      const lease = await lock.tryLock(A_WINDOW + 30_000);
+      expect(lease?.held).toBe(true);
+      await lease?.unlock();
+      actor.kill("SIGCONT");
+    });
+  });
+
   it.each(["exit", "throw"] as const)("that ends by itself (%s) leaves it free", async (how) => {
     await withKeeper(async (keeper) => {
       await keeper.actor.call("die", how).catch(() => {});
