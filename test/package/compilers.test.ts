@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -83,6 +83,11 @@ async function said(
     ...(types && { types }),
   };
   await writeFile(config, JSON.stringify({ compilerOptions, files }));
+  return compile(compiler, config);
+}
+
+/** What a compiler says about a project; "" when it is content. */
+function compile(compiler: string, config: string): Promise<string> {
   const tsc = join(root, "node_modules", compiler, "bin/tsc");
   return run(process.execPath, [tsc, "-p", config], { cwd: folder }).then(
     ({ stdout }) => stdout,
@@ -103,6 +108,64 @@ describe.each(Object.entries(COMPILERS))("%s", (compiler, { version, settings })
     },
     COMPILING,
   );
+});
+
+describe("every entry point is found", () => {
+  const RESOLUTIONS: [compiler: string, resolution: string, type: string][] = [
+    ["typescript58", "node10", "commonjs"],
+    ["typescript", "node10", "commonjs"],
+    ...Object.keys(COMPILERS).flatMap((compiler): [string, string, string][] => [
+      [compiler, "node16", "module"],
+      [compiler, "nodenext", "commonjs"],
+      [compiler, "nodenext", "module"],
+      [compiler, "bundler", "module"],
+    ]),
+  ];
+
+  it.each(RESOLUTIONS)(
+    "by %s with %s in a project of type %s",
+    async (compiler, moduleResolution, type) => {
+      expect(await imported(compiler, moduleResolution, type)).toBe("");
+    },
+    COMPILING,
+  );
+
+  it(
+    "but not with node16 in a project of type commonjs, which knows no require() of an ES module",
+    async () => {
+      const text = await imported("typescript", "node16", "commonjs");
+      const refused = text.match(/error TS\d+/g);
+      expect(new Set(refused)).toEqual(new Set(["error TS1479"]));
+      expect(refused).toHaveLength(entries().length);
+    },
+    COMPILING,
+  );
+
+  const entries = () => [...entryPoints(join(packed, "package")).keys()];
+
+  /** What a compiler says about a program that imports all entry points. */
+  async function imported(compiler: string, moduleResolution: string, type: string): Promise<string> {
+    const inside = join(folder, [compiler, moduleResolution, type].join("-"));
+    await mkdir(inside, { recursive: true });
+    const module = { node10: "commonjs", bundler: "esnext" }[moduleResolution] ?? moduleResolution;
+    const deprecated = compiler === "typescript" && moduleResolution === "node10";
+    const compilerOptions = {
+      module,
+      moduleResolution,
+      ...(deprecated && { ignoreDeprecations: "6.0" }),
+      target: "es2022",
+      types: ["node"],
+      strict: true,
+      skipLibCheck: true, // other programs of this file check the declarations
+      noEmit: true,
+    };
+    const lines = entries().map((entry, i) => `import * as all${i} from "${entry}";`);
+    const used = `export const all = [${lines.map((_, i) => `all${i}`)}];`;
+    await writeFile(join(inside, "package.json"), JSON.stringify({ type }));
+    await writeFile(join(inside, "all.ts"), [...lines, used, ""].join("\n"));
+    await writeFile(join(inside, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["all.ts"] }));
+    return compile(compiler, join(inside, "tsconfig.json"));
+  }
 });
 
 describe("a program that lists no types, the default from TypeScript 6 on", () => {
