@@ -54,7 +54,14 @@ export interface BaseLease {
    * await lease.extend(60_000); // the rest takes longer
    */
   extend(ms: number): Promise<void>;
-  /** `await using`: gives it back, as `unlock()` of a lock and `release()` of permits do. */
+  /**
+   * `await using`: gives it back, as `unlock()` of a lock and `release()` of permits do. A release
+   * that Redis did not confirm is an `error` event: the block ran under the lock.
+   *
+   * @throws LockLostError when it was lost, unless `assertHeld()`, `extend()` or
+   *   `signal.throwIfAborted()` has thrown that before. JavaScript puts it into a SuppressedError if
+   *   the block throws too; `isLockLost` finds it there.
+   */
   [Symbol.asyncDispose](): Promise<void>;
   /** `using`: gives it back without waiting; a failure goes to the client's `error` event. */
   [Symbol.dispose](): void;
@@ -73,12 +80,15 @@ export interface UnfencedLease extends BaseLease {
    * Releases the lock, and hands it at once to the next waiter, if there is one. Calling it again
    * does nothing.
    *
-   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when
-   *   Redis did not confirm (the release is tried again in the background until the lease is over).
-   *   A late answer to the release is no loss.
+   * @throws LockLostError, once, when the lease had been lost before, unless `assertHeld()`,
+   *   `extend()` or `signal.throwIfAborted()` has thrown that; LockUnavailableError when Redis did
+   *   not confirm (the release is tried again in the background until the lease is over). A late
+   *   answer to the release is no loss. In `finally` it replaces an error of the body: `withLock` and
+   *   `await using` keep both.
    * @example
    * const lease = await lock.lock();
-   * try { await work({ signal: lease.signal }); } finally { await lease.unlock(); }
+   * await work({ signal: lease.signal });
+   * await lease.unlock();
    */
   unlock(): Promise<void>;
 }

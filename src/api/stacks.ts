@@ -15,6 +15,35 @@ export function thrownAt<E>(error: E, below: (...args: never[]) => unknown): E {
 const given = new WeakSet<Error>();
 
 /**
+ * A loss is thrown to a caller. The end of its block then does not throw it again: JavaScript would
+ * wrap the error with which the block ended in a SuppressedError, or `finally` would replace it.
+ */
+export function tell<E>(error: E): E {
+  if (error instanceof LockLostError) told.add(error);
+  return error;
+}
+
+/** Was this loss thrown to a caller? */
+export const isTold = (loss: LockLostError): boolean => told.has(loss);
+
+const told = new WeakSet<LockLostError>();
+
+/**
+ * Makes `throwIfAborted()` of a lease's signal tell its loss. A signal that was only passed on tells
+ * nothing: what it was passed to may have ended long before, so the body may not know.
+ */
+export function telling(signal: AbortSignal): AbortSignal {
+  signal.throwIfAborted = throwIfAborted;
+  return signal;
+}
+
+function throwIfAborted(this: AbortSignal): void {
+  if (!this.aborted) return;
+  const { reason } = this;
+  throw reason instanceof LockLostError ? tell(thrownAt(reason, throwIfAborted)) : reason;
+}
+
+/**
  * May this error get the stack of the call that rejects with it? The reason of the call's own
  * signal stays as it is, even if it is an error of this package.
  */

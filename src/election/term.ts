@@ -1,7 +1,7 @@
 import { checkProclaimed, type Term } from "../api/election.ts";
 import { type LockLostError, released } from "../api/errors.ts";
 import type { FollowedHolds } from "../api/events.ts";
-import { thrownAt } from "../api/stacks.ts";
+import { tell, telling, thrownAt } from "../api/stacks.ts";
 import { nounOf } from "../api/wording.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { ElectionKind } from "../kinds/election.ts";
@@ -38,7 +38,7 @@ export class LeaderTerm implements Term {
 
   get signal(): AbortSignal {
     const { signal } = this.#lease;
-    this.#signal ??= this.#ending ? AbortSignal.any([signal, this.#ending]) : signal;
+    this.#signal ??= this.#ending ? telling(AbortSignal.any([signal, this.#ending])) : signal;
     return this.#signal;
   }
 
@@ -70,7 +70,7 @@ export class LeaderTerm implements Term {
     if (is === "stands") return;
     this.#shared.lose(is);
     // It has resigned meanwhile: nothing was lost.
-    throw thrownAt(this.#shared.loss ?? released(this.name, nounOf(this.#kind)), this.proclaim);
+    throw tell(thrownAt(this.#shared.loss ?? released(this.name, nounOf(this.#kind)), this.proclaim));
   }
 
   resign(): Promise<void> {
@@ -89,7 +89,7 @@ export class LeaderTerm implements Term {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.resign();
+    return this.#lease[Symbol.asyncDispose]();
   }
 }
 

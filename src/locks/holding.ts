@@ -1,4 +1,4 @@
-import { thrownAt } from "../api/stacks.ts";
+import { tell, thrownAt } from "../api/stacks.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Request } from "../engine/lease/terms.ts";
 import type { LockKind } from "../engine/lock-kind.ts";
@@ -55,7 +55,7 @@ export function keyOf(protocol: LockKind["protocol"], name: string): string {
 /** No work may begin under a lock that its scope has lost. */
 export function assertKept(shared: SharedLease): void {
   shared.expire();
-  if (shared.loss) throw thrownAt(shared.loss, assertKept);
+  if (shared.loss) throw tell(thrownAt(shared.loss, assertKept));
 }
 
 /** A longer explicit lease extends the scope's hold; a shorter one, or none, changes nothing. */

@@ -1,7 +1,8 @@
-import { released } from "../api/errors.ts";
+import { isLockLost, type LockLostError, released } from "../api/errors.ts";
+import type { Events } from "../api/events.ts";
 import type { BaseLease, Lease, UnfencedLease } from "../api/lease.ts";
 import { checkExtension } from "../api/options.ts";
-import { thrownAt } from "../api/stacks.ts";
+import { isTold, tell, telling, thrownAt } from "../api/stacks.ts";
 import { unwatchHandle } from "../engine/lease/collected-handles.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { inspectAs } from "../util/print.ts";
@@ -36,7 +37,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   get signal(): AbortSignal {
-    return this.#tie ? this.#tie.signal : this.#shared.signal;
+    return telling(this.#tie ? this.#tie.signal : this.#shared.signal);
   }
 
   get wanted(): AbortSignal {
@@ -48,9 +49,8 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   assertHeld(): void {
-    const taken = this.#tie?.taken;
-    if (!this.#hasLeft && !taken && this.#shared.expire()) return;
-    throw thrownAt(taken ?? this.#shared.loss ?? released(this.name, this.#shared.noun), this.assertHeld);
+    if (!this.#hasLeft && !this.#tie?.taken && this.#shared.expire()) return;
+    throw tell(thrownAt(this.#loss ?? released(this.name, this.#shared.noun), this.assertHeld));
   }
 
   get remaining(): number {
@@ -66,14 +66,30 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
     await (this.#tie ? extended.finally(() => this.#assertNotTaken()) : extended);
   }
 
-  /** Its user gives it back. @internal */
-  leave(): Promise<void> {
+  /**
+   * Its user gives it back. Rejects with its loss, unless that was thrown to its user before.
+   * `isThrown`: its user gets the rejection. @internal
+   */
+  leave(isThrown = true): Promise<void> {
     if (this.#hasLeft) return this.#shared.settled();
     this.#hasLeft = true;
     const tie = this.#tie;
-    if (tie?.taken) return Promise.reject(thrownAt(tie.taken, this.leave));
-    const left = this.#leaveShared(false);
-    return tie ? tie.cut(this, left) : left;
+    const left = tie?.taken ? Promise.reject(thrownAt(tie.taken, this.leave)) : this.#leaveShared(false);
+    const loss = tie?.taken ?? this.#shared.loss;
+    const ended = loss && isTold(loss) ? left.catch(() => {}) : left;
+    if (loss && isThrown) tell(loss);
+    return tie && !tie.taken ? tie.cut(this, ended) : ended;
+  }
+
+  /** Was its loss thrown to its user? @internal */
+  get isTold(): boolean {
+    const loss = this.#loss;
+    return loss !== null && isTold(loss);
+  }
+
+  /** The loss of its scope's end, or of the hold; null: it has none yet. */
+  get #loss(): LockLostError | null {
+    return this.#tie?.taken ?? this.#shared.loss;
   }
 
   /** The scope in which it was taken has ended. @internal */
@@ -96,7 +112,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   #assertNotTaken(): void {
-    if (this.#tie?.taken) throw thrownAt(this.#tie.taken, this.extend);
+    if (this.#tie?.taken) throw tell(thrownAt(this.#tie.taken, this.extend));
   }
 
   /** The lease's name in messages. */
@@ -111,12 +127,21 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.leave();
+    return this.leave().catch((error: unknown) => endBlock(error, this.#shared.owner.context.events));
   }
 
   [Symbol.dispose](): void {
-    this.leave().catch((error: unknown) => this.#shared.owner.context.events.report(error));
+    this.leave(false).catch((error: unknown) => this.#shared.owner.context.events.report(error));
   }
+}
+
+/**
+ * The release at the end of a block failed. A loss is thrown. A release that Redis did not confirm
+ * is tried again until the lease ends: the block ran under the lock, so its outcome stands.
+ */
+export function endBlock(failure: unknown, events: Events): void {
+  if (isLockLost(failure)) throw failure;
+  for (const error of failure instanceof AggregateError ? failure.errors : [failure]) events.report(error);
 }
 
 /** A handle on a lock. */

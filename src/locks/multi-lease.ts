@@ -1,12 +1,14 @@
+import { LockLostError } from "../api/errors.ts";
 import type { Events } from "../api/events.ts";
 import type { BaseLease } from "../api/lease.ts";
 import type { MultiLease } from "../api/multi-lock.ts";
 import { checkExtension } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
+import { telling } from "../api/stacks.ts";
 import { onAbort } from "../util/abort.ts";
 import { inspectAs } from "../util/print.ts";
 import { quoteAll } from "../util/quote.ts";
-import { isFenced, type LeaseHandle } from "./lease.ts";
+import { endBlock, isFenced, type LeaseHandle } from "./lease.ts";
 
 /** The handles of the members as one. */
 export class MultiLeaseHandle implements MultiLease {
@@ -38,7 +40,7 @@ export class MultiLeaseHandle implements MultiLease {
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= this.#anyOf(({ signal }) => signal);
+    this.#signal ??= telling(this.#anyOf(({ signal }) => signal));
     return this.#signal;
   }
 
@@ -84,12 +86,15 @@ export class MultiLeaseHandle implements MultiLease {
   }
 
   /** Its user gives it back. @internal */
-  leave(): Promise<void> {
+  leave(isThrown = true): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
+    // The loss of one member is that of the whole: its user knows.
+    const isTold = this.#leases.some((lease) => lease.isTold);
     // All at once, so that one command can release several.
     this.#unlocking = all(
-      this.#leases.map((lease) => lease.leave()),
+      this.#leases.map((lease) => lease.leave(isThrown)),
       "released",
+      (error) => !(isTold && error instanceof LockLostError),
     ).finally(() => {
       for (const unlisten of this.#unlisten.splice(0)) unlisten();
     });
@@ -107,18 +112,23 @@ export class MultiLeaseHandle implements MultiLease {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.leave();
+    return this.leave().catch((error: unknown) => endBlock(error, this.#events));
   }
 
   [Symbol.dispose](): void {
-    this.leave().catch((error: unknown) => this.#events.report(error));
+    this.leave(false).catch((error: unknown) => this.#events.report(error));
   }
 }
 
-/** Waits for all of them, and then throws the failures. */
-async function all(work: readonly Promise<void>[], what: string): Promise<void> {
+/** Waits for all of them, and then throws those failures that count. */
+async function all(
+  work: readonly Promise<void>[],
+  what: string,
+  counts = (_: unknown): boolean => true,
+): Promise<void> {
   const outcomes = await Promise.allSettled(work);
-  const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+  const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+  const errors = failures.filter(counts);
   if (errors.length === 1) throw errors[0];
   if (errors.length > 1)
     throw new AggregateError(

@@ -1,5 +1,6 @@
 import { LockLostError } from "../api/errors.ts";
 import type { Events } from "../api/events.ts";
+import { tell } from "../api/stacks.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Taken } from "./holding.ts";
 import type { Loan } from "./loan.ts";
@@ -62,8 +63,11 @@ export async function runBody<L extends Leaver, T>(
   }
   loan?.end();
   for (const [, { loss }] of held) {
-    if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
-    if (loss) throw loss;
+    if (!loss) continue;
+    tell(loss);
+    if (!("error" in outcome)) throw loss;
+    const { error } = outcome;
+    throw held.some(([, one]) => one.loss === error) ? error : loss.causedBy(error);
   }
   if ("error" in outcome) throw outcome.error;
   return outcome.value;

@@ -111,8 +111,8 @@ async function tells(door: Door, ending: Ending, lease = ending.lease ?? LEASE):
   const loss = signal.reason;
   expect(loss).toMatchObject({ code: "LOCK_LOST", lockName: name, reason: ending.reason });
   expect([held.held, held.remaining]).toEqual([false, 0]);
-  expect(() => held.assertHeld()).toThrow(loss);
   expect(await over()).toBe(loss);
+  expect(() => held.assertHeld()).toThrow(loss);
   await ended;
   expect(told.lost.map(({ error }) => error)).toEqual([loss]);
   expect(told.release).toEqual([]);

@@ -27,7 +27,7 @@ describe("a lease on two nodes, of which one has lost it", () => {
     await stage.admin(2).del(stage.key());
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     expect([lease.held, lease.signal.aborted]).toEqual([false, true]);
-    await failure(lease.unlock());
+    await lease.unlock();
     await free();
   });
 

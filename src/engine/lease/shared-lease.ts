@@ -1,6 +1,6 @@
 import { LockLostError, LockUnavailableError, released } from "../../api/errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../../api/events.ts";
-import { thrownAt } from "../../api/stacks.ts";
+import { tell, thrownAt } from "../../api/stacks.ts";
 import { type LossReason, nounOf } from "../../api/wording.ts";
 import { FIRST_REPLY, LEASE_MIN } from "../../defaults.ts";
 import type { RenewAnswer } from "../../redis/replies.ts";
@@ -252,7 +252,7 @@ export class SharedLease implements Caller, Departure {
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
     this.owner.renewed(this.hold, sent, answer);
-    if (this.loss) throw thrownAt(this.loss, this.extend);
+    if (this.loss) throw tell(thrownAt(this.loss, this.extend));
     // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
     if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
