@@ -47,13 +47,14 @@ export class GrantInbox {
       this.asked.get(message.nonce)?.(message.is);
       return;
     }
-    const { hold } = message;
+    const { hold, key } = message;
     const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);
-    // A recall for a hold that is not ours is ignored: any client may have written it.
-    else if (message.is === "recall") expected?.recalled(hold, message.nonce, message.isQuestion);
-    else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
-      this.#owner.unexpected(hold, message.key, message.ttl);
+    else if (message.is === "recall" && expected) expected.recalled(hold, message.nonce, message.isQuestion);
+    else if (message.is === "grant" && expected?.granted(hold, message)) return;
+    // Any client may write a message about a hold that is not ours.
+    else if (this.#owner.isMade(hold))
+      this.#owner.unexpected(hold, key, message.is === "grant" ? message.ttl : null);
   };
 
   // ---- subscriptions
@@ -125,10 +126,10 @@ interface InboxOwner {
   /** Did this client make the hold with this id? */
   isMade(hold: string): boolean;
   /**
-   * A lock was granted to a hold of this client for which no caller waits any more: the lock's key,
-   * and the grant's ms.
+   * Redis has given a lock to a hold of this client that has ended, or that no caller waits for any
+   * more: the lock's key, and the grant's ms; null: another client reports that the hold owns it.
    */
-  unexpected(hold: string, key: string, ttl: number): void;
+  unexpected(hold: string, key: string, ttl: number | null): void;
   /** A channel is subscribed to from now on, or is unavailable. */
   settled(): void;
 }

@@ -280,11 +280,29 @@ export class LockManager implements Context {
     this.cleanup.add(kind, hold, hold.mayLive);
   }
 
-  /** R3: no caller waits with this hold any more, so the lock must go to the next waiter. */
-  #leaveUnexpected(id: string, key: string, ttl: number): void {
+  /**
+   * R3: no caller has this hold, or waits with it, so the lock must go to the next waiter.
+   *
+   * RACE: the network delivers a copy of an acquire after its hold has ended. The copy owns the
+   * lock, and only the recalls of those that wait for it report that (`ttl` null).
+   *
+   * RACE: a recall crosses the release of its hold. If the server does not know that script, the
+   * release is sent once more, after the withdrawal: it would find nothing, and report a loss. The
+   * next recall comes after the answer, if the hold still owns the lock then.
+   */
+  #leaveUnexpected(id: string, key: string, ttl: number | null): void {
     const lock = this.commands.keys.granted(key);
     const kind = lock && this.#granting.get(lock.protocol);
-    if (kind) this.cleanup.add(kind, { id, name: lock.name }, ttl);
+    if (!kind || (ttl === null && this.#isNamed(id))) return;
+    // Each re-check of a waiter sends the recall again: the withdrawal needs no long life.
+    this.cleanup.add(kind, { id, name: lock.name }, ttl ?? 0);
+  }
+
+  /** Is a command about this hold under way? */
+  #isNamed(id: string): boolean {
+    for (const { argv } of this.commands.unanswered)
+      if (argv.some((word) => typeof word === "string" && word.startsWith(id))) return true;
+    return false;
   }
 
   subscribed(): void {

@@ -47,6 +47,11 @@ export class Quorum implements Transport {
     return Math.max(...this.nodes.map(({ commands }) => commands.heldUntil));
   }
 
+  /** Its holds are granted by no message, and recalled by none. */
+  get unanswered(): [] {
+    return [];
+  }
+
   get isAway(): boolean {
     return this.#isTooMany(({ commands }) => commands.isAway || commands.ended);
   }

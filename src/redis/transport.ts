@@ -18,6 +18,8 @@ export interface Transport {
    * never.
    */
   readonly heldUntil: number;
+  /** The scripts under way, by their arguments. */
+  readonly unanswered: Iterable<{ readonly argv: readonly unknown[] }>;
   /** It was there and is lost, and may come back: further commands would only pile up. */
   readonly isAway: boolean;
   /** It is closed for good. */

@@ -259,20 +259,20 @@ describe("a late copy that has an effect", () => {
     await expect(second.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("of a first acquire before its deadline owns a hold without a caller: others wait for its lease", async ({
+  it("of a fair lock's first acquire before its deadline owns a hold without a caller: others wait for its lease", async ({
     annotate,
   }) => {
     const { near, far, lock } = stage;
     await stage.warm(near); // the server's clock is known
     const keeping = keep(runs("acquire"));
-    const waiting = near.locks.lock(lock.name).lock({ lease: 2_000 });
+    const waiting = near.locks.fairLock(lock.name).lock({ lease: 2_000 });
     const kept = await keeping;
     await (await waiting).unlock();
     await kept.deliver(); // within the reply timeout: it is not stale
     const left = await lock.left();
     await annotate(`a ghost for ${left} ms`);
     expect(left).toBeLessThanOrEqual(2_000);
-    const lease = await far.locks.lock(lock.name).lock();
+    const lease = await far.locks.fairLock(lock.name).lock();
     expect(lease.held).toBe(true);
     await lease.unlock();
     await lock.gone();

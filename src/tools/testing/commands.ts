@@ -69,6 +69,8 @@ export class MemoryCommands implements Commands {
   readonly isCluster = false;
   readonly epoch = 0;
   readonly heldUntil = Number.NEGATIVE_INFINITY;
+  /** Each runs in one turn of the event loop, in order: none can overtake another one. */
+  readonly unanswered = [];
   readonly isAway = false;
   readonly ended = false;
   readonly #memory: Memory;
