@@ -157,6 +157,7 @@ export interface Term {
   readonly value: string;
   /**
    * Aborts with a LockLostError as soon as this client may no longer lead; never when it resigns.
+   * Each read checks the clock, as that of a lease does.
    */
   readonly signal: AbortSignal;
   /**

@@ -6,6 +6,11 @@ export interface BaseLease {
    * Aborts with a LockLostError as soon as the lock may no longer be held, or when the
    * `locks.scope()` ends in which this lease was taken; never on a normal unlock. Made on first
    * use. Its listeners run outside of every scope and of the caller's `AsyncLocalStorage` stores.
+   *
+   * Each read checks the clock, as `held` does: `lease.signal` is aborted on the first line after a
+   * pause of the process that was longer than the lease. A signal that was taken out of the lease
+   * before (`const { signal } = lease`) aborts at the next turn of the event loop, or when
+   * `lease.signal` is read again.
    */
   readonly signal: AbortSignal;
   /**

@@ -91,7 +91,8 @@ export interface Turn {
   readonly begin: number;
   /**
    * Aborts with a LockLostError as soon as another process may also run the body: the turn was not
-   * renewed in time, or it is gone from Redis. Hand it to everything that can stop.
+   * renewed in time, or it is gone from Redis. Hand it to everything that can stop. Each read checks
+   * the clock, as that of a lease does.
    */
   readonly signal: AbortSignal;
   /** Is the turn surely ours at this moment? Computed from both clocks, without a round trip. */

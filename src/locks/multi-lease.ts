@@ -1,6 +1,5 @@
 import { LockLostError } from "../api/errors.ts";
 import type { Events } from "../api/events.ts";
-import type { BaseLease } from "../api/lease.ts";
 import type { MultiLease } from "../api/multi-lock.ts";
 import { checkExtension } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
@@ -39,20 +38,21 @@ export class MultiLeaseHandle implements MultiLease {
     return this.#tokens;
   }
 
+  /** Reads those of the members, which are judged by the clock at each read: it follows them. */
   get signal(): AbortSignal {
-    this.#signal ??= telling(this.#anyOf(({ signal }) => signal));
+    const signals = this.#leases.map(({ signal }) => signal);
+    this.#signal ??= telling(this.#anyOf(signals));
     return this.#signal;
   }
 
   get wanted(): AbortSignal {
-    this.#wanted ??= this.#anyOf(({ wanted }) => wanted);
+    this.#wanted ??= this.#anyOf(this.#leases.map(({ wanted }) => wanted));
     return this.#wanted;
   }
 
-  #anyOf(signalOf: (lease: BaseLease) => AbortSignal): AbortSignal {
+  #anyOf(signals: readonly AbortSignal[]): AbortSignal {
     const controller = new AbortController();
-    for (const lease of this.#leases) {
-      const signal = signalOf(lease);
+    for (const signal of signals) {
       // Only the first abort counts: a second one does nothing.
       if (signal.aborted) controller.abort(signal.reason);
       else if (!this.#unlocking) this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));

@@ -114,10 +114,14 @@ export class SharedLease implements Caller, Departure {
     return nounOf(this.owner.kind);
   }
 
+  /**
+   * Judged at each read, as `held` is. RACE: after a pause of the process no timer has run yet, and
+   * the signal that was read before is not aborted.
+   */
   get signal(): AbortSignal {
+    this.expire();
     if (!this.#controller) {
       this.#controller = new AbortController();
-      this.expire();
       if (this.loss) this.#controller.abort(this.loss);
     }
     return this.#controller.signal;
