@@ -141,13 +141,17 @@ export class SharedLease implements Caller, Departure {
     return this.#state === "held";
   }
 
-  /** `by`: the label of the caller that force-released it. */
-  lose(reason: LossReason, by: string | null = null): void {
+  /**
+   * `by`: the label of the caller that force-released it. RACE: Redis's answer may be read after
+   * the deadline. Then it says only that the lease ran out, whatever has become of the key.
+   */
+  lose(how: LossReason, by: string | null = null): void {
     if (this.#state !== "held") return;
+    const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;
     this.#state = "lost";
     this.handle = null;
-    const how = reason === "expired" ? whyExpired(this, this.#end, this.#longest) : undefined;
-    const loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
+    const why = reason === "expired" ? whyExpired(this, this.#end, this.#longest) : undefined;
+    const loss = new LockLostError(this.name, reason, undefined, why, by, this.noun);
     this.loss = loss;
     // The lock's waiters come first: a listener of the signal may run for long.
     this.owner.context.events.step(() => {
@@ -243,6 +247,7 @@ export class SharedLease implements Caller, Departure {
    * @throws LockLostError, LockUnavailableError; LockError `LOCK_RELEASED` when it ended meanwhile.
    */
   async extend(ttl: number, within = Number.POSITIVE_INFINITY): Promise<void> {
+    if (!this.expire() && this.loss) throw thrownAt(this.loss, this.extend);
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
