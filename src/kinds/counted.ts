@@ -18,6 +18,7 @@ import {
   decodeCountedInspection,
   decodeCountedRelease,
   decodeCountedYield,
+  decodeMore,
   decodeSetPermits,
   decodeTaken,
 } from "../redis/counted-replies.ts";
@@ -29,7 +30,6 @@ import {
   asDigits,
   inspected,
   type ReleaseAnswer,
-  undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
@@ -377,8 +377,8 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   #advance(keys: ScriptKeys, isNeeded: boolean): void {
     if (!isNeeded) return;
-    const again = (more: unknown): void => this.#advance(keys, more === 1);
-    this.commands.run(lua.advance, keys, [], undecoded).then(again, () => {});
+    const again = (more: boolean): void => this.#advance(keys, more);
+    this.commands.run(lua.advance, keys, [], decodeMore).then(again, () => {});
   }
 
   #keysOf(name: string): ScriptKeys {

@@ -2,7 +2,6 @@ import type { Party } from "../api/party.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Callback, Leavable, Meant } from "../engine/lock-kind.ts";
-import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   decodeObserved,
@@ -148,7 +147,7 @@ export class ElectionKind extends HandoffKind {
     const answer = await super.withdraw(hold);
     // A hold that led has been proclaimed, whatever happened to it. No observer has seen a hold
     // that only waited.
-    if (answer === codes.RELEASED || (hold.token ?? 0) > 0) this.#tellEnd(hold.name);
+    if (answer === "released" || (hold.token ?? 0) > 0) this.#tellEnd(hold.name);
     return answer;
   }
 

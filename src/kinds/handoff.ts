@@ -8,6 +8,7 @@ import type { AttemptOptions, Callback, Leavable, LockKind, Meant } from "../eng
 import { plain, type ScriptCall } from "../redis/call.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
+import { FIRST_TOKEN, timeOf, unexpected } from "../redis/fields.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -15,8 +16,9 @@ import {
   type AttemptAnswer,
   asDigits,
   decodeAttempt,
-  decodeForced,
+  decodeCount,
   decodeHandoffInspection,
+  decodeLeft,
   decodeRelease,
   decodeReleases,
   decodeStayRenewals,
@@ -24,10 +26,9 @@ import {
   type Placed,
   type ReleaseAnswer,
   type RenewAnswer,
-  undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -131,8 +132,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly #attempted = (reply: unknown, call: ScriptCall): AttemptAnswer => {
     const flag = call.argv[DIGIT];
     if (Array.isArray(reply)) return this.learned(reply, call, flag);
-    const at = Number(reply);
-    if (!(at > 0)) throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
+    const at = timeOf(reply);
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
     const ttl = Number(call.argv[1]);
@@ -146,6 +146,12 @@ export class HandoffKind extends HoldScripts implements LockKind {
       isTold: flag === 1 || flag === 2,
     };
   };
+
+  /** Tokens are made of the server's time. Only a member of a multi-lock is blocked. */
+  protected override fits(answer: AttemptAnswer, { names }: ScriptKeys): boolean {
+    if (answer.is === "owner") return answer.token >= FIRST_TOKEN;
+    return answer.is !== "blocked" || names.length > CLOCK + 1;
+  }
 
   readonly #lookedAgain = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, call.argv[6]);
@@ -183,6 +189,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);
     const placed = decodeAttempt(answer, Number(call.argv[3]), call.argv[6]) as Placed;
+    if (!this.fits(placed, call.keys)) throw unexpected(answer);
     this.commands.tellTime(call.keys, placed.at);
     return placed;
   };
@@ -209,7 +216,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   /** Removes a hold from the queue, and from the lock if it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
     const args = [id, entry && entry + id + label];
-    return this.commands.run(lua.leave, this.keysOf({ name }).script, args, undecoded);
+    return this.commands.run(lua.leave, this.keysOf({ name }).script, args, decodeLeft);
   }
 
   protected override ownerOf({ id, label }: { readonly id: string; readonly label: string }): string {
@@ -275,7 +282,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       meant = seen.token;
     }
     const args = [encodeLabel(label), asDigits(meant)];
-    return this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args, decodeForced);
+    return this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args, decodeCount);
   }
 
   /** Does this id name that holder? */

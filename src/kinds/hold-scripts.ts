@@ -15,7 +15,7 @@ import {
   type HolderFlag,
   type RenewAnswer,
 } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
 
 /** No reply has given the server's time yet: a command may run whenever it arrives. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -55,6 +55,7 @@ export abstract class HoldScripts {
   readonly batch: number;
   /** True: a caller gets the lock only after `confirm`. */
   readonly isConfirmed: boolean;
+  abstract readonly hasTokens: boolean;
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer: LockKind["answer"] = null;
@@ -118,9 +119,15 @@ export abstract class HoldScripts {
   protected readonly attempted = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, 0);
 
+  /** Can the acquire of this kind have answered that? */
+  protected fits(answer: AttemptAnswer, _keys: ScriptKeys): boolean {
+    return answer.is === "owner" ? answer.token > 0 === this.hasTokens : answer.is !== "blocked";
+  }
+
   /** `told`: the digit that was requested. */
   protected learned(reply: unknown, { keys, argv, epoch }: ScriptCall, told: unknown): AttemptAnswer {
     const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
+    if (!this.fits(answer, keys)) throw unexpected(reply);
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
     return answer;

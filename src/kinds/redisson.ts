@@ -13,13 +13,12 @@ import type { Keys } from "../redis/keys.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
-  decodeForced,
+  decodeCount,
   decodeInspection,
   decodeRelease,
   decodeRenewed,
   type ReleaseAnswer,
   type RenewAnswer,
-  undecoded,
 } from "../redis/replies.ts";
 import { quote } from "../util/quote.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
@@ -94,7 +93,7 @@ export class RedissonKind extends HoldScripts implements LockKind {
     const args = [this.ownerOf(hold), commands.keys.redissonChannel(name), LATCH_TTL];
     const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
     // The latch has done its work. No caller waits for its deletion; if that fails, it expires.
-    if (answer.is === "released") commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
+    if (answer.is === "released") commands.run(lua.forget, [latch], [], decodeCount).catch(() => {});
     return answer;
   }
 
@@ -115,7 +114,7 @@ export class RedissonKind extends HoldScripts implements LockKind {
     const owner = holder === null ? "" : await this.holderWith(holder, lua.inspect, keys);
     if (owner === null) return 0;
     const args = [commands.keys.redissonChannel(name), token ?? "", owner];
-    return commands.run(lua.forceRelease, keys, args, decodeForced);
+    return commands.run(lua.forceRelease, keys, args, decodeCount);
   }
 
   /** The lock, and the counter of its tokens if it has one. */

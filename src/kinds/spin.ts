@@ -13,7 +13,7 @@ import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
-  decodeForced,
+  decodeCount,
   decodeInspection,
   decodeRelease,
   type ReleaseAnswer,
@@ -75,7 +75,7 @@ export class SpinKind extends HoldScripts implements LockKind {
   async forceRelease(name: string, _label: string | null, { holder }: Meant): Promise<number> {
     const owner = holder === null ? null : await this.holderWith(holder, lua.inspect, [name]);
     if (holder !== null && owner === null) return 0;
-    return this.commands.run(lua.forceRelease, [name], owner === null ? [] : [owner], decodeForced);
+    return this.commands.run(lua.forceRelease, [name], owner === null ? [] : [owner], decodeCount);
   }
 }
 

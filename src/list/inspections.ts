@@ -4,7 +4,7 @@ import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
-import { Fields } from "../redis/fields.ts";
+import { whole } from "../redis/fields.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
 import { readSeen } from "../redis/replies.ts";
 
@@ -34,17 +34,17 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
   return found;
 }
 
-function decode(reply: unknown): (Inspected | null)[] {
-  const from = new Fields(reply);
-  const now = from.number();
-  const found = from.each(() => {
-    const look = from.list();
-    return look.isOver ? null : readSeen(now, look);
+const decode = (reply: unknown): (Inspected | null)[] =>
+  whole(reply, (from) => {
+    const now = from.number();
+    const found = from.each(() => {
+      const look = from.list();
+      return look.isOver ? null : readSeen(now, look);
+    });
+    // Without any, this would be asked forever.
+    if (found.length === 0) throw from.unexpected();
+    return found;
   });
-  // Without any, this would be asked forever.
-  if (found.length === 0) throw from.unexpected();
-  return found;
-}
 
 /** What an inspection of a lock shows; null: it is neither held nor waited for. */
 export type Look = Omit<Listed, "kind" | "name">;

@@ -4,15 +4,15 @@ import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal, Renewer } from "../engine/lease/renewer.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { Fields } from "../redis/fields.ts";
+import { type Fields, whole } from "../redis/fields.ts";
 import { onceLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
+  decodeLeft,
   decodeRelease,
   decodeRenewals,
   type ReleaseAnswer,
   type RenewAnswer,
-  undecoded,
 } from "../redis/replies.ts";
 
 /** The answer to an attempt to begin. `at` and `begin` are the server's time in µs. */
@@ -58,22 +58,9 @@ export class OnceScripts implements Renewer {
   }
 
   #begun(key: string, reply: unknown): BeginAnswer {
-    const from = new Fields(reply);
-    const code = from.next();
-    const at = from.number();
+    const { at, answer } = whole(reply, readBegun);
     this.#commands.tellTime(key, at);
-    switch (code) {
-      case codes.OWNER:
-      case codes.MINE:
-        return { is: "ours", at, begin: from.number(), ttl: from.number() };
-      case codes.HELD:
-        return { is: "running", remaining: from.ttl() };
-      case codes.GONE:
-        return { is: "done", remaining: from.ttl() };
-      case codes.STALE:
-        return { is: "stale" };
-    }
-    throw from.unexpected();
+    return answer;
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
@@ -103,10 +90,31 @@ export class OnceScripts implements Renewer {
 
   /** Withdraws a turn whose body never ran; safe at any time, any number of times. */
   withdraw({ id, name }: { readonly id: string; readonly name: string }): Promise<unknown> {
-    return this.#commands.run(lua.leave, [this.#keyOf(name)], [id], undecoded);
+    return this.#commands.run(lua.leave, [this.#keyOf(name)], [id], decodeLeft);
   }
 
   #keyOf(name: string): string {
     return this.#commands.keys.ofOnce(name);
   }
+}
+
+function readBegun(from: Fields): { readonly at: number; readonly answer: BeginAnswer } {
+  const code = from.next();
+  const at = from.number();
+  switch (code) {
+    case codes.OWNER:
+    case codes.MINE: {
+      const begin = from.number();
+      // A turn begins at the time of its answer; a copy of the command finds an earlier one.
+      if (code === codes.OWNER && begin !== at) break;
+      return { at, answer: { is: "ours", at, begin, ttl: from.number() } };
+    }
+    case codes.HELD:
+      return { at, answer: { is: "running", remaining: from.ttl() } };
+    case codes.GONE:
+      return { at, answer: { is: "done", remaining: from.ttl() } };
+    case codes.STALE:
+      return { at, answer: { is: "stale" } };
+  }
+  throw from.unexpected();
 }

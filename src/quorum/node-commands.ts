@@ -1,6 +1,6 @@
 import type { RedisArgument } from "../api/redis.ts";
 import { isReplyError, type Link } from "../redis/driver.ts";
-import { Fields } from "../redis/fields.ts";
+import { type Fields, whole } from "../redis/fields.ts";
 import type { QuorumKeys } from "../redis/keys.ts";
 import { decodeRelease, decodeRenewal, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
@@ -169,8 +169,9 @@ export class NodeCommands {
 export const channelAt = ({ commands }: NodeCommands, channel: string): string =>
   commands.keys.prefix + channel;
 
-function decodeVote(reply: unknown): Vote {
-  const from = new Fields(reply);
+const decodeVote = (reply: unknown): Vote => whole(reply, readVote);
+
+function readVote(from: Fields): Vote {
   const [is, at] = [from.next(), from.number()];
   switch (is) {
     case "owner":
@@ -183,18 +184,14 @@ function decodeVote(reply: unknown): Vote {
   throw from.unexpected();
 }
 
-const decodeAgreement = (reply: unknown): Agreement => new Fields(reply).one(AGREEMENTS);
+const decodeAgreement = (reply: unknown): Agreement => whole(reply, (from) => from.one(AGREEMENTS));
 
 const AGREEMENTS: ReadonlyMap<unknown, Agreement> = new Map(
   (["agreed", "late", "gone", "taken"] as const).map((word) => [word, word]),
 );
 
-function decodeHolding(reply: unknown): Holding {
-  const from = new Fields(reply);
-  return { holder: from.text() || null, token: from.number(), ttl: from.ttl() };
-}
+const decodeHolding = (reply: unknown): Holding =>
+  whole(reply, (from) => ({ holder: from.text() || null, token: from.number(), ttl: from.ttl() }));
 
-function decodeIntroduction(reply: unknown) {
-  const from = new Fields(reply);
-  return { uptime: from.number(), runId: from.text(), at: from.number() };
-}
+const decodeIntroduction = (reply: unknown) =>
+  whole(reply, (from) => ({ uptime: from.number(), runId: from.text(), at: from.number() }));

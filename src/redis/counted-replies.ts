@@ -2,7 +2,7 @@
 // fields.
 import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { Fields, unexpected } from "./fields.ts";
+import { type Fields, timeOf, whole } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
 
@@ -65,14 +65,16 @@ const MODES: ReadonlyMap<unknown, "read" | "write" | null> = new Map([
 const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
 
 /** Of an attempt with a lease of `lease` ms. */
-export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
-  const from = new Fields(reply);
+export const decodeCounted = (reply: unknown, lease: number): CountedAnswer =>
+  whole(reply, (from) => readCounted(from, lease));
+
+function readCounted(from: Fields, lease: number): CountedAnswer {
   const code = from.next();
   const at = from.number();
   switch (code) {
     case codes.OWNER:
     case codes.MINE: {
-      const token = from.number();
+      const token = from.token();
       const units = from.number();
       const waits = from.flag();
       const already = code === codes.MINE;
@@ -104,8 +106,7 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
  * the token.
  */
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
-  const at = Number(reply);
-  if (!(at > 0)) throw unexpected(reply);
+  const at = timeOf(reply);
   const usual = { already: false, waits: false, more: false, isTold: false, other: 0 } as const;
   return { is: "owner", at, token: at, units, ttl, ...usual };
 }
@@ -113,8 +114,10 @@ export function decodeTaken(reply: unknown, ttl: number, units: number): Counted
 const RELEASED: CountedRelease = { is: "released", clock: 0, more: false };
 
 export function decodeCountedRelease(reply: unknown): CountedRelease {
-  if (reply === codes.RELEASED) return RELEASED;
-  const from = new Fields(reply);
+  return reply === codes.RELEASED ? RELEASED : whole(reply, readRelease);
+}
+
+function readRelease(from: Fields): CountedRelease {
   const code = from.next();
   if (code === codes.RELEASED) return { is: "released", clock: 0, more: from.flag() };
   if (code !== codes.GONE) throw from.unexpected();
@@ -127,16 +130,17 @@ export function decodeCountedRelease(reply: unknown): CountedRelease {
 
 /** Of a yield: the place of the new hold; or, when nothing was queued, what became of the old one. */
 export function decodeCountedYield(reply: unknown, lease: number): CountedAnswer | CountedRelease {
-  const code = new Fields(reply).next();
+  const code = Array.isArray(reply) ? reply[0] : reply;
   const isOld = code === codes.RELEASED || code === codes.GONE;
   return isOld ? decodeCountedRelease(reply) : decodeCounted(reply, lease);
 }
 
+/** Of an advance: are more grants due than one script makes? */
+export const decodeMore = (reply: unknown): boolean => whole(reply, (from) => from.flag());
+
 /** How many holds were ended by force. */
-export function decodeCountedForced(reply: unknown): { readonly count: number; readonly more: boolean } {
-  const from = new Fields(reply);
-  return { count: from.number(), more: from.flag() };
-}
+export const decodeCountedForced = (reply: unknown): { readonly count: number; readonly more: boolean } =>
+  whole(reply, (from) => ({ count: from.number(), more: from.flag() }));
 
 /** Of `setPermits`. `isDone`: false = a later number is in force. */
 export function decodeSetPermits(reply: unknown): {
@@ -145,13 +149,12 @@ export function decodeSetPermits(reply: unknown): {
   readonly used: number;
   readonly more: boolean;
 } {
-  const from = new Fields(reply);
-  return {
+  return whole(reply, (from) => ({
     isDone: from.one(SET),
     old: from.number() || null,
     used: from.number(),
     more: from.flag(),
-  };
+  }));
 }
 
 const SET: ReadonlyMap<unknown, boolean> = new Map([
@@ -159,8 +162,9 @@ const SET: ReadonlyMap<unknown, boolean> = new Map([
   [codes.TAKEN, false],
 ]);
 
-export function decodeCountedInspection(reply: unknown): CountedInspection {
-  const from = new Fields(reply);
+export const decodeCountedInspection = (reply: unknown): CountedInspection => whole(reply, readInspection);
+
+function readInspection(from: Fields): CountedInspection {
   const now = from.number();
   const at = Math.floor(now / 1_000);
   return {

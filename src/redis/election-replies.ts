@@ -1,6 +1,6 @@
 import type { Leader } from "../api/election.ts";
 import { codes } from "./codes.generated.ts";
-import { Fields } from "./fields.ts";
+import { whole } from "./fields.ts";
 import { leaderOf } from "./party.ts";
 import { type RenewAnswer, readRenewal } from "./replies.ts";
 // Decodes the answers of the scripts of elections; lua/election/ defines the order of the fields.
@@ -18,18 +18,20 @@ export interface Observed {
 }
 
 export function decodeObserved(reply: unknown): Observed {
-  const from = new Fields(reply);
-  const [token, ttl, number, text] = [from.number(), from.ttl(), from.number(), from.text()];
+  const [token, ttl, number, text, label] = whole(
+    reply,
+    (from) => [from.number(), from.ttl(), from.number(), from.text(), from.text()] as const,
+  );
   if (token === 0) return { leader: null, isLed: false, ttl: 0 };
   const space = text.indexOf(" ");
   if (number === 0 || space < 0) return { leader: null, isLed: true, ttl };
-  const leader = leaderOf(text.slice(0, space), from.text(), token);
+  const leader = leaderOf(text.slice(0, space), label, token);
   return { leader: { ...leader, value: text.slice(space + 1), token }, isLed: true, ttl };
 }
 
 /** Of a proclamation: it or a later one of this term is in force, or the term is over. */
 export const decodeProclaimed = (code: unknown): "stands" | "gone" | "taken" =>
-  new Fields(code).one(PROCLAIMED);
+  whole(code, (from) => from.one(PROCLAIMED));
 
 const PROCLAIMED: ReadonlyMap<unknown, "stands" | "gone" | "taken"> = new Map([
   [codes.OWNER, "stands"],
@@ -39,7 +41,7 @@ const PROCLAIMED: ReadonlyMap<unknown, "stands" | "gone" | "taken"> = new Map([
 ]);
 
 /** Of the renewal of a term. `number`: of the proclamation in force; 0: there is none any more. */
-export function decodeTermRenewal(reply: unknown): { readonly answer: RenewAnswer; readonly number: number } {
-  const from = new Fields(reply);
-  return { answer: readRenewal(from), number: from.number() };
-}
+export const decodeTermRenewal = (
+  reply: unknown,
+): { readonly answer: RenewAnswer; readonly number: number } =>
+  whole(reply, (from) => ({ answer: readRenewal(from), number: from.number() }));

@@ -1,6 +1,34 @@
 /** A reply that no script of this package sends. */
 export const unexpected = (answer: unknown): TypeError =>
-  new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(answer)}`);
+  new TypeError(
+    `Redis gave an unexpected answer, ${JSON.stringify(Buffer.isBuffer(answer) ? answer.toString() : answer)}`,
+  );
+
+/**
+ * Reads a whole reply. RACE: a connection that has lost a reply, by CLIENT REPLY or a fault of the
+ * library, answers each command with the reply to the next one. So a decoder checks the shape and
+ * the range of every field, and refuses a reply that has more of them.
+ */
+export function whole<T>(reply: unknown, read: (from: Fields) => T): T {
+  const from = new Fields(reply);
+  const answer = read(from);
+  if (!from.isOver) throw from.unexpected();
+  return answer;
+}
+
+/**
+ * The server's time in µs, which is all that a script answers when it took a lock in the common
+ * case. It is the only text of 16 digits that scripts answer with.
+ */
+export function timeOf(reply: unknown): number {
+  const isText = typeof reply === "string" || Buffer.isBuffer(reply);
+  const time = isText && reply.length === 16 ? Number(reply) : Number.NaN;
+  if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER) return time;
+  throw unexpected(reply);
+}
+
+/** The least number of 16 digits: scripts begin there on a server whose clock is in 1970. */
+export const FIRST_TOKEN = 1e15;
 
 /** The items of a reply that is a list. */
 export function listOf(reply: unknown): unknown[] {
@@ -47,13 +75,25 @@ export class Fields {
     return this.#fields[this.#at++];
   }
 
-  /** Scripts write large numbers as text. `missing`: the result if no field is left. */
+  /**
+   * A whole number from -2, the least that PTTL answers. Scripts write large ones as text.
+   * `missing`: the result if no field is left.
+   */
   number(missing?: number): number {
-    const field = this.#fields[this.#at++];
-    if (typeof field === "number") return field;
-    const number = Number(field ?? missing ?? Number.NaN);
-    if (Number.isNaN(number)) throw this.unexpected();
-    return number;
+    const field = this.#fields[this.#at++] ?? missing;
+    const number = typeof field === "string" && field !== "" ? Number(field) : field;
+    if (!Number.isSafeInteger(number) || (number as number) < -2) throw this.unexpected();
+    return number as number;
+  }
+
+  /**
+   * A fencing token made of the server's time: always of 16 digits. That tells such an answer from
+   * lists of small numbers.
+   */
+  token(): number {
+    const token = this.number();
+    if (token < FIRST_TOKEN) throw this.unexpected();
+    return token;
   }
 
   text(): string {
@@ -64,7 +104,7 @@ export class Fields {
 
   /** 1: true. 0, or no field is left: false. */
   flag(): boolean {
-    return this.#fields[this.#at++] === 1;
+    return this.one(FLAGS);
   }
 
   /** ms. PTTL's -1 means that the key has no TTL. */
@@ -98,6 +138,12 @@ export class Fields {
     return unexpected(this.#reply);
   }
 }
+
+const FLAGS: ReadonlyMap<unknown, boolean> = new Map([
+  [1, true],
+  [0, false],
+  [undefined, false],
+]);
 
 /**
  * Reads the words of a message in order, as `Fields` reads a reply. Anyone may send messages, so it

@@ -5,6 +5,7 @@ import { decodeLabel } from "../api/label.ts";
 import { connectionLua } from "./client-lua.generated.ts";
 import type { Commands } from "./commands.ts";
 import { Words } from "./fields.ts";
+import { decodeCount } from "./replies.ts";
 
 export type Message =
   | {
@@ -116,5 +117,5 @@ export function probeMessage(nonce: string): string {
 export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
   // In Cluster the key routes the script to the channel's node.
   const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
-  return commands.run(connectionLua.probe, keys, [channel, message], Number);
+  return commands.run(connectionLua.probe, keys, [channel, message], decodeCount);
 }

@@ -2,7 +2,7 @@ import { type LockError, LockFormatError, LockUnavailableError } from "../api/er
 import type { Inspected } from "../api/lock.ts";
 import type { HoldingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { Fields } from "./fields.ts";
+import { type Fields, whole } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 // Decodes scripts' answers. One vocabulary for all lock kinds.
 
@@ -79,8 +79,10 @@ export interface RenewAnswer {
 }
 
 /** Of an attempt with a lease of that many ms, and this digit. */
-export function decodeAttempt(reply: unknown, lease: number, told: unknown): AttemptAnswer {
-  const from = new Fields(reply);
+export const decodeAttempt = (reply: unknown, lease: number, told: unknown): AttemptAnswer =>
+  whole(reply, (from) => readAttempt(from, lease, told));
+
+function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer {
   const code = from.next();
   const at = from.number();
   switch (code) {
@@ -120,8 +122,7 @@ const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
 /** Of a release: a code, or a code and the last fencing token. */
 export function decodeRelease(reply: unknown): ReleaseAnswer {
   if (reply === codes.RELEASED) return RELEASED;
-  const from = new Fields(reply);
-  return { is: from.one(ENDINGS), clock: from.number(0) };
+  return whole(reply, (from) => ({ is: from.one(ENDINGS), clock: from.number(0) }));
 }
 
 const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
@@ -133,11 +134,19 @@ const ENDINGS: ReadonlyMap<unknown, ReleaseAnswer["is"]> = new Map([
 ]);
 
 /** Of several releases in one command. */
-export function decodeReleases(reply: unknown): ReleaseAnswer[] {
-  const from = new Fields(reply);
-  const clock = from.number();
-  return from.each(() => ({ is: from.one(ENDINGS), clock }));
-}
+export const decodeReleases = (reply: unknown): ReleaseAnswer[] =>
+  whole(reply, (from) => {
+    const clock = from.number();
+    return from.each(() => ({ is: from.one(ENDINGS), clock }));
+  });
+
+/** Of a withdrawal that has nothing more to say. */
+export const decodeLeft = (reply: unknown): "released" | "gone" => whole(reply, (from) => from.one(LEFT));
+
+const LEFT: ReadonlyMap<unknown, "released" | "gone"> = new Map([
+  [codes.RELEASED, "released"],
+  [codes.GONE, "gone"],
+]);
 
 const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
   [codes.RENEWED, "renewed"],
@@ -145,9 +154,10 @@ const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
   [codes.TAKEN, "taken"],
 ]);
 
-export const decodeRenewals = (reply: unknown): RenewAnswer[] => new Fields(reply).each(readRenewal);
+export const decodeRenewals = (reply: unknown): RenewAnswer[] =>
+  whole(reply, (from) => from.each(readRenewal));
 
-export const decodeRenewal = (reply: unknown): RenewAnswer => readRenewal(new Fields(reply));
+export const decodeRenewal = (reply: unknown): RenewAnswer => whole(reply, readRenewal);
 
 export const readRenewal = (from: Fields): RenewAnswer => ({
   is: from.one(RENEWALS),
@@ -158,33 +168,31 @@ export const readRenewal = (from: Fields): RenewAnswer => ({
 /** Of a renewal that reports neither waiters nor tokens. */
 export const UNTOLD = { waits: null, at: 0, isTold: false } as const;
 
-export function decodeStayRenewals(reply: unknown): RenewAnswer[] {
-  const from = new Fields(reply);
-  const at = from.number();
-  return from.each(() => ({
-    is: from.one(RENEWALS),
-    ttl: from.ttl(),
-    waits: from.flag(),
-    at,
-    isTold: isTold(from.next()),
-  }));
-}
+export const decodeStayRenewals = (reply: unknown): RenewAnswer[] =>
+  whole(reply, (from) => {
+    const at = from.number();
+    return from.each(() => ({
+      is: from.one(RENEWALS),
+      ttl: from.ttl(),
+      waits: from.flag(),
+      at,
+      isTold: isTold(from.next()),
+    }));
+  });
 
-export const decodeRenewed = (code: unknown): RenewAnswer["is"] => new Fields(code).one(RENEWALS);
+export const decodeRenewed = (code: unknown): RenewAnswer["is"] => whole(code, (from) => from.one(RENEWALS));
 
 /** Of a kind without a queue. Its tokens, if any, are no times. */
-export function decodeInspection(reply: unknown): Inspected {
-  const from = new Fields(reply);
-  const text = from.text();
-  const has = { token: from.number() || null, remaining: from.ttl() };
-  return inspected(text === "" ? null : holding(partyOf(text, null), null, has), null);
-}
+export const decodeInspection = (reply: unknown): Inspected =>
+  whole(reply, (from) => {
+    const text = from.text();
+    const has = { token: from.number() || null, remaining: from.ttl() };
+    return inspected(text === "" ? null : holding(partyOf(text, null), null, has), null);
+  });
 
 /** Of the hand-off. */
-export function decodeHandoffInspection(reply: unknown): Inspected {
-  const from = new Fields(reply);
-  return readSeen(from.number(), from);
-}
+export const decodeHandoffInspection = (reply: unknown): Inspected =>
+  whole(reply, (from) => readSeen(from.number(), from));
 
 /** Of a lock or an election. `now`: in µs, as tokens and tickets are. */
 export function readSeen(now: number, from: Fields): Inspected {
@@ -211,8 +219,8 @@ export function inspected(
 export const asDigits = (token: number | null): string =>
   token === null ? "" : String(token).padStart(16, "0");
 
-/** How many holds were ended by force. */
-export const decodeForced = (reply: unknown): number => new Fields(reply).number();
+/** A number alone: how many holds were ended by force, or how many clients received a message. */
+export const decodeCount = (reply: unknown): number => whole(reply, (from) => from.number());
 
 /**
  * Did Redis refuse a command, as it will whenever it is sent? Every other error may pass: MOVED,
@@ -232,9 +240,6 @@ export const isRefusal = (error: unknown): error is Error =>
  */
 export const isApart = (error: unknown): boolean =>
   error instanceof Error && /TRYAGAIN|Too many Cluster redirections/.test(error.message);
-
-/** Of scripts whose answer says only that they ran. */
-export const undecoded = (reply: unknown): unknown => reply;
 
 /** What a command's failure with `cause` means to its caller. */
 export function unavailable(

@@ -5,7 +5,7 @@ import { decodeObserved, decodeProclaimed } from "../../src/redis/election-repli
 import { Fields } from "../../src/redis/fields.ts";
 import {
   decodeAttempt,
-  decodeForced,
+  decodeCount,
   decodeHandoffInspection,
   decodeRelease,
   decodeRenewals,
@@ -44,7 +44,7 @@ it.each([
   ["kept locks", [NOW, codes.RENEWED, 10, 0, 0, codes.OWNER, 1, 0, 0], decodeStayRenewals],
   ["a leader", [NOW, 10, 1], decodeObserved],
   ["a proclamation", codes.RENEWED, decodeProclaimed],
-  ["a forced release", undefined, decodeForced],
+  ["a forced release", undefined, decodeCount],
 ])("an answer about %s that no script gives causes an error that shows it: %j", (_, reply, decode) => {
   expect(() => decode(reply)).toThrow(/^Redis gave an unexpected answer, /);
 });

@@ -1,4 +1,5 @@
 import { codes } from "../../redis/codes.generated.ts";
+import { FIRST_TOKEN } from "../../redis/fields.ts";
 import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { setImmediate } from "../../util/real-timers.ts";
@@ -104,7 +105,7 @@ export class Memory {
 
   /** A token above all earlier ones; reserves `passes` more after it. */
   token(passes: number): number {
-    const token = Math.max(this.lastToken + 1, this.now);
+    const token = Math.max(this.lastToken + 1, this.now, FIRST_TOKEN);
     this.lastToken = token + passes;
     return token;
   }
