@@ -2,6 +2,7 @@ import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
 import { NO_NODE } from "../redis/driver.ts";
 import { isCluster, ownerOf } from "../redis/ioredis/connection.ts";
+import { currentOptions, remember } from "../redis/ioredis/current-options.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
@@ -38,6 +39,7 @@ class Pools {
 
   constructor(redis: Source) {
     this.#redis = redis;
+    if (isCluster(redis)) remember(redis);
     // An ended Cluster has the status "close".
     this.#isOver = redis.status === "end" || (isCluster(redis) && redis.status === "close");
     redis.on("connecting", () => {
@@ -121,7 +123,8 @@ class Pools {
     this.#pools.set(name, pool);
     const { commandTimeout } = owner.node.options as Source["options"];
     const limits = { commandTimeout: commandTimeout ?? REPLY_TIMEOUT, ...(slot === null && { db }) };
-    const overrides = { ...OVERRIDES, keyPrefix, ...limits };
+    const current = currentOptions(owner.node, isCluster(redis) ? redis : null);
+    const overrides = { ...current, ...OVERRIDES, keyPrefix, ...limits };
     return { pool, connect: () => detached(() => owner.node.duplicate(overrides) as ConnectionLike) };
   }
 

@@ -15,6 +15,7 @@ import { isApart } from "../replies.ts";
 import { type Command, type CommandClass, commandClassOf } from "./command.ts";
 import { isCluster, isConnection, neverKeepAlive, ownerOf } from "./connection.ts";
 import { ConnectionEvents } from "./connection-events.ts";
+import { currentOptions, follow, followNodes, type Options, remember } from "./current-options.ts";
 import { readable } from "./errors.ts";
 import { IoredisListener } from "./listener.ts";
 import { nameOf } from "./name.ts";
@@ -49,12 +50,17 @@ const ONCE = {
 /** Where an ioredis connection leads. */
 class IoredisPlace implements Place {
   readonly isTls: boolean;
+  /** Those with which a copy of the connection connects now. */
+  readonly #options: () => Options;
 
+  /** `cluster`: the Cluster that the node belongs to. */
   constructor(
     protected readonly redis: RedisLike | ClusterLike,
     readonly address: string,
     readonly keyPrefix: string,
+    cluster: ClusterLike | null = null,
   ) {
+    this.#options = () => currentOptions(redis as RedisLike, cluster);
     this.isTls = !isCluster(redis) && Boolean(redis.options.tls);
   }
 
@@ -79,11 +85,11 @@ class IoredisPlace implements Place {
   }
 
   listen(isSharded: boolean, events: ListenerEvents): Listener {
-    return new IoredisListener(this.redis as RedisLike, isSharded, events);
+    return new IoredisListener(this.redis as RedisLike, isSharded, events, this.#options);
   }
 
   openOnce(): Link {
-    const options = { ...ONCE, keyPrefix: this.keyPrefix };
+    const options = { ...this.#options(), ...ONCE, keyPrefix: this.keyPrefix };
     const connection = detached(() => (this.redis as RedisLike).duplicate(options));
     connection.on("error", () => {});
     neverKeepAlive(connection);
@@ -218,6 +224,8 @@ class IoredisLink extends IoredisPlace implements Link {
     const { redis } = this;
     const options = { lazyConnect: false, enableOfflineQueue: true };
     const copy = detached(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
+    if (isCluster(copy)) followNodes(copy, redis as ClusterLike);
+    else follow(copy, options, () => redis.options as Options);
     // ioredis prints errors without a listener; commands report them, with the lock concerned.
     copy.on("error", () => {});
     return new IoredisLink(copy, true);
@@ -239,6 +247,7 @@ class ClusterNodes implements Nodes {
   readonly #keyPrefix: string;
 
   constructor(cluster: ClusterLike) {
+    remember(cluster);
     this.#cluster = cluster;
     this.#keyPrefix = cluster.options.keyPrefix ?? "";
   }
@@ -249,13 +258,13 @@ class ClusterNodes implements Nodes {
 
   placeOf(slot: number): Place | null {
     const owner = ownerOf(this.#cluster, slot);
-    return owner && new IoredisPlace(owner.node, owner.address, this.#keyPrefix);
+    return owner && new IoredisPlace(owner.node, owner.address, this.#keyPrefix, this.#cluster);
   }
 
   primaries(): readonly Place[] {
     return this.#cluster.nodes("master").map((node) => {
       const { host, port } = node.options;
-      return new IoredisPlace(node, `${host}:${port}`, this.#keyPrefix);
+      return new IoredisPlace(node, `${host}:${port}`, this.#keyPrefix, this.#cluster);
     });
   }
 

@@ -2,6 +2,7 @@ import type { RedisLike, SubscriberLike } from "../../api/redis.ts";
 import { detached } from "../../util/detached.ts";
 import { isReplyError, type Listener, type ListenerEvents } from "../driver.ts";
 import { isConnection, neverKeepAlive } from "./connection.ts";
+import { follow, type Options } from "./current-options.ts";
 
 /**
  * A duplicate must reconnect, whatever the caller chose for its own connection. `Subscriber`
@@ -27,13 +28,16 @@ export class IoredisListener implements Listener {
   readonly #connection: SubscriberLike;
   readonly #isSharded: boolean;
 
-  constructor(redis: RedisLike, isSharded: boolean, events: ListenerEvents) {
+  /** `current`: the options with which a copy of `redis` connects now. */
+  constructor(redis: RedisLike, isSharded: boolean, events: ListenerEvents, current: () => Options) {
     // ioredis calls this for a delay when the connection is lost; null: it stays closed.
     const retryStrategy = (times: number): number | null =>
       events.isWanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = detached(() => redis.duplicate({ ...OPTIONS, retryStrategy }));
+    const own = { ...OPTIONS, retryStrategy };
+    const connection = detached(() => redis.duplicate({ ...current(), ...own }));
     if (!isConnection(connection))
       throw new TypeError("duplicate() of the ioredis connection made no connection");
+    follow(connection, own, current);
     neverKeepAlive(connection);
     this.#connection = connection;
     this.#isSharded = isSharded;

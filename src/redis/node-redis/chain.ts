@@ -1,7 +1,7 @@
 import { clientTimer } from "../../util/client-timer.ts";
 import { detached } from "../../util/detached.ts";
 import { clearTimeout } from "../../util/real-timers.ts";
-import { type Client, destroy, listenTo, type NodeAddress } from "./client.ts";
+import { type Client, type Credentials, destroy, listenTo, type NodeAddress } from "./client.ts";
 import { Lifetime } from "./lifetime.ts";
 import type { Source, SourceEvents } from "./source.ts";
 
@@ -36,16 +36,16 @@ export interface Owner {
 }
 
 /**
- * A client like this one, perhaps to another address, which is never used after its connection was
- * lost.
+ * A client with the current options of this one, perhaps to another address and with other
+ * credentials, which is never used after its connection was lost.
  */
-export function copyOf(client: Client, to: NodeAddress = {}): Client {
+export function copyOf(client: Client, to: NodeAddress = {}, credentials: Credentials = {}): Client {
   // Any number works: the client is destroyed before it retries. `false` would leave it in version
   // 5's list of all clients forever, because there a client that has given up cannot be destroyed.
   const reconnectStrategy = (): number => 0;
   // No PINGs are sent, so nothing is read while it is idle.
   const socket = { ...client.options?.socket, ...to, socketTimeout: undefined, reconnectStrategy };
-  return client.duplicate({ ...OVERRIDES, socket });
+  return client.duplicate({ ...OVERRIDES, ...credentials, socket });
 }
 
 /**

@@ -29,6 +29,13 @@ export interface ClientOptions {
   readonly disableOfflineQueue?: boolean;
 }
 
+export interface Credentials {
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  /** Of the package's own: called for each connection. Then the other two do not count. */
+  readonly credentialsProvider?: unknown;
+}
+
 export interface NodeAddress {
   readonly host?: string;
   readonly port?: number;
@@ -72,6 +79,7 @@ export interface Cluster extends Emitter {
   readonly _keyPrefix?: string | undefined;
   readonly _options?: {
     readonly rootNodes?: readonly ClientOptions[];
+    readonly defaults?: Credentials;
     readonly nodeAddressMap?:
       | Readonly<Record<string, NodeAddress>>
       | ((address: string) => NodeAddress | undefined);

@@ -26,16 +26,19 @@ function linkTo(given: object): Link | null {
 }
 
 function serverOrigin(client: Client): Origin {
-  const { options = {} } = client;
   return {
     kind: "server",
     address: "",
-    name: nameOf(options),
-    isTls: options.socket?.tls === true,
+    get name() {
+      return nameOf(client.options ?? {});
+    },
+    get isTls() {
+      return client.options?.socket?.tls === true;
+    },
     keyPrefix: client._keyPrefix ?? "",
     given: client,
     owner: null,
     make: () => copyOf(client),
-    pause: pauseOf(client),
+    pause: (tries, error) => pauseOf(client)(tries, error),
   };
 }

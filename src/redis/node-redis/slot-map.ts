@@ -1,6 +1,6 @@
 import { clientTimer } from "../../util/client-timer.ts";
 import { copyOf } from "./chain.ts";
-import { type Client, type Cluster, RAW } from "./client.ts";
+import { type Client, type Cluster, type Credentials, RAW } from "./client.ts";
 
 /**
  * How long a node may take to send the map, in ms: it may be suspended, and another one is asked.
@@ -65,7 +65,7 @@ export class SlotMap {
 
   /** A client of our own for a node. */
   async clientOf(address: string): Promise<Client> {
-    const { masters, _options: { nodeAddressMap: map } = {} } = this.#cluster;
+    const { masters, _options: { nodeAddressMap: map, defaults } = {} } = this.#cluster;
     this.#template ??= masters.find(({ client }) => client)?.client;
     const [master] = masters;
     if (!this.#template && master) this.#template = await this.#cluster.nodeClient(master);
@@ -75,6 +75,7 @@ export class SlotMap {
     return copyOf(
       this.#template,
       mapped ?? { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) },
+      credentialsOf(defaults),
     );
   }
 
@@ -109,6 +110,15 @@ export class SlotMap {
     this.primaries = [...new Set(this.#owners.filter(Boolean))];
     if (this.primaries.length > 0) this.#begun();
   }
+}
+
+/**
+ * The current credentials of a Cluster's clients. An earlier client has those with which it was
+ * made.
+ */
+function credentialsOf(defaults: Credentials = {}): Credentials {
+  const { username, password, credentialsProvider } = defaults;
+  return username || password || credentialsProvider ? { username, password, credentialsProvider } : {};
 }
 
 /** Rejects after `ANSWER` ms. */
