@@ -86,12 +86,23 @@ export const REPLICA_TIMEOUT = 1_000;
 /** Between tries after Redis failed: 50, 100, 200 … ms. */
 export const RETRY_MIN = 50;
 export const RETRY_MAX = 2_000;
+/** A connection of the client's own that leads to a replica is replaced this often. */
+export const REPLICA_REST = 1_000;
 /** Between searches for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
 export const REROUTE_MIN = 25;
 export const REROUTE_MAX = 1_000;
 /** The self-test of a subscriber: the least time between two, and how long its message may take. */
 export const SELF_TEST_EVERY = 5_000;
 export const SELF_TEST_REPLY = 1_000;
+/**
+ * A connection for messages that has failed for this long is reported, and one that the server has
+ * closed this many times, each time before it was ready for `DEAF_STEADY`. A failover is shorter.
+ */
+export const DEAF_AFTER = 2_000;
+export const DEAF_LOSSES = 5;
+export const DEAF_STEADY = 10_000;
+/** The same reason is reported again after this time, while it lasts. */
+export const DEAF_AGAIN = 60_000;
 /** How long `check()` may take: a readiness probe waits a second or a few. */
 export const CHECK_TIMEOUT = 2_000;
 /** How long `close()` lets holders finish. */

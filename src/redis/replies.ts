@@ -234,6 +234,11 @@ export const isRefusal = (error: unknown): error is Error =>
     error.message,
   );
 
+/** Does Redis refuse the connection's user or password? Waiting does not help. */
+export const isAboutAccess = (error: unknown): boolean =>
+  error instanceof Error &&
+  /^(WRONGPASS|NOAUTH|DENIED|ERR (AUTH |invalid password|Client sent AUTH))/.test(error.message);
+
 /**
  * In Cluster, while a slot moves: the command's keys are at two nodes. If ioredis has kept trying,
  * the error names the node of its last try.

@@ -1,4 +1,5 @@
 import type { RedisArgument } from "../api/redis.ts";
+import { REPLICA_REST } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { slotOf } from "../util/slots.ts";
@@ -9,7 +10,7 @@ import { Keys } from "./keys.ts";
 import { isLate } from "./late.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
-import { QUEUED, Troubles } from "./trouble.ts";
+import { isOfReplica, QUEUED, Troubles } from "./trouble.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
 
 /** This file's record of a call. */
@@ -53,6 +54,8 @@ export class ScriptRunner implements Commands, CallOwner {
    */
   #ahead = Number.NaN;
   readonly #aheads = new Map<string, number>();
+  /** When a connection to a replica was replaced last, on the monotonic clock. */
+  #leftReplica = Number.NEGATIVE_INFINITY;
   /** For the client's own connections. */
   readonly #silence: Silence | null;
 
@@ -205,10 +208,23 @@ export class ScriptRunner implements Commands, CallOwner {
       return;
     }
     if (isReplyError(error)) this.#silence?.heard(call.node);
+    if (isOfReplica(error)) this.#leaveReplica(call.node);
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
     call.callback.failed(this.troubles.explained(error, call.keys));
+  }
+
+  /**
+   * A failover made another server the primary, and the address may lead there by now. RACE: not yet,
+   * while a DNS name changes: so a connection is replaced once a second at most. Connections of the
+   * application are the application's.
+   */
+  #leaveReplica(node: string): void {
+    const now = clocks.mono.now();
+    if (!this.#link.isOwn || now - this.#leftReplica < REPLICA_REST) return;
+    this.#leftReplica = now;
+    this.#link.replace(node);
   }
 
   /** The server that has this key reported this time, in µs. */

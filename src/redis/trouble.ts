@@ -52,6 +52,7 @@ export class Troubles {
       error.message = `${NODE_OF_CLUSTER} (${said})`;
     else if (isAboutConnection(error)) error.message = `${said} (${at}, ${stateOf(this.#link, null)})`;
     if (NO_KEY.test(error.message)) error.message = `${said}: the keys are ${quoteAll(keys)}`;
+    if (isOfReplica(error)) error.message = `${at} ${REPLICA}${this.#wayBack} (${said})`;
     if (FULL.test(error.message))
       error.message = `Redis is full (maxmemory) and refuses to write: raise maxmemory, or free memory (${said})`;
     return error;
@@ -75,6 +76,15 @@ export class Troubles {
 
   get #isReady(): boolean {
     return this.#link.state === "ready";
+  }
+
+  /** How a connection leaves a server that became a replica while the connection stayed. */
+  get #wayBack(): string {
+    const { isOwn, library } = this.#link;
+    if (isOwn) return "; the client connects again";
+    return library === "ioredis"
+      ? '; after a failover ioredis stays there, unless it has the option reconnectOnError: ({ message }) => message.includes("READONLY")'
+      : "; after a failover node-redis stays there, until you destroy() this client and connect() it again";
   }
 
   /** In brackets, unless it is simply connected. */
@@ -121,7 +131,7 @@ function stateOf({ status, isTls }: Seen, lastError: unknown): string {
 }
 
 /** A connection's error in one line, with advice if the library and Node give none. */
-function explain(error: unknown): string {
+export function explain(error: unknown): string {
   const text = textOf(error);
   const hint = HINTS.find(([pattern]) => pattern.test(text))?.[1];
   return hint ? `${text}; ${hint}` : text;
@@ -139,6 +149,14 @@ function textOf(error: unknown): string {
 }
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/^NOPERM|user executing the script can't/, "give this user the rights in docs/operating.md (rights)"],
+  [/^(WRONGPASS|NOAUTH)/, "give the connection's options the current user and password"],
+  [/max number of clients/, "raise maxclients, or see what opens so many connections (CLIENT LIST)"],
+  [
+    /ETIMEDOUT|acknowledge SUBSCRIBE|handshake was not answered/,
+    "does a firewall or proxy drop new connections?",
+  ],
+  [/server closes it/, "see its log, and client-output-buffer-limit pubsub"],
   [/cluster support disabled/, "this server is no Cluster: connect to it as to a single server"],
   [
     /EPIPE|ECONNRESET/,
@@ -167,6 +185,12 @@ const NODE_OF_CLUSTER =
 
 /** The user has no right to a key of the command. Redis does not say to which. */
 const NO_KEY = /^NOPERM .*\baccess (a key|one of the keys)\b/i;
+
+/** Of a server that takes no writes. */
+export const REPLICA = "is a replica, which takes no writes: connect to the primary";
+/** Redis 6.2 puts the script's place before the code. */
+export const isOfReplica = (error: unknown): boolean =>
+  isReplyError(error) && /(^|-)READONLY /.test(error.message);
 
 /** A script is refused for lack of memory. Redis 6.2 puts its place before the code. */
 const FULL = /(^|-)OOM /;

@@ -4,7 +4,7 @@ import { FENCE_SKEW } from "../../defaults.ts";
 import { checkLua } from "../../redis/client-lua.generated.ts";
 import type { Place } from "../../redis/driver.ts";
 import { infoField, listOf, memoryUse } from "../../redis/fields.ts";
-import { whereabouts } from "../../redis/trouble.ts";
+import { REPLICA, whereabouts } from "../../redis/trouble.ts";
 import { clocks } from "../../util/clock.ts";
 import { duration } from "../../util/duration.ts";
 import { customTimers } from "../../util/real-timers.ts";
@@ -94,8 +94,7 @@ function judge(
       `A restart of ${place} may lose held locks, and other callers can take them (appendonly no): CONFIG SET appendonly yes.`,
     );
   const role = field("role");
-  if (role !== null && role !== "master")
-    problems.push(`${place} is a replica, which takes no writes: connect to the primary.`);
+  if (role !== null && role !== "master") problems.push(`${place} ${REPLICA}.`);
   const replicas = number === null ? null : Number(field("connected_slaves") ?? 0);
   if (replicas === null && wantedReplicas > 0) unknown.push(`The replicas of ${place}.`);
   else if (replicas !== null && replicas < wantedReplicas)

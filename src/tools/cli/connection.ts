@@ -94,7 +94,13 @@ export async function connect(
     ...(password === "" ? {} : { password }),
     ...(isTls ? { tls: {} } : {}),
   };
-  const common = { ...login, lazyConnect: true, keyPrefix: prefix };
+  const common = {
+    ...login,
+    lazyConnect: true,
+    keyPrefix: prefix,
+    // A failover may leave the old primary running, as a replica.
+    reconnectOnError: ({ message }: Error) => message.includes("READONLY"),
+  };
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
   const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
   // ioredis asks one sentinel after the other, and would wait forever for a silent one.
