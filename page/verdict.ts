@@ -67,6 +67,7 @@ export function judge(seen: Shown): void {
       oldHolds,
     ],
     [restart?.isCertain, restart?.held, restart?.gone, memory],
+    seen.deaf.map(({ client, why }) => [client, why]),
   ]);
   if (form === shown) return;
   shown = form;
@@ -132,6 +133,16 @@ function factsIn(seen: Shown): Fact[] {
       title: "Redis is nearly full",
       level: "long",
       text: () => [`${memory} % of maxmemory is in use, and at 100 % new calls cannot take locks`],
+    });
+  const [deaf] = seen.deaf;
+  if (deaf)
+    found.push({
+      title: "No messages",
+      level: "long",
+      text: () => [
+        `callers of ${visible(deaf.label ?? deaf.host ?? deaf.client)} get locks late: ${visible(deaf.why).replace(/\.$/, "")}`,
+        ...more(seen.deaf.length - 1),
+      ],
     });
   if (oldest)
     found.push({

@@ -12,6 +12,7 @@ export const POINTS = {
   giveup: channel("holdfast:giveup"),
   renew: channel("holdfast:renew"),
   recall: channel("holdfast:recall"),
+  error: channel("holdfast:error"),
 };
 /** The event loop was blocked for longer than leases can tolerate. */
 export const stalled = channel("holdfast:stall");

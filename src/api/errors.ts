@@ -27,6 +27,7 @@ export type LockErrorCode =
   | "TOO_MANY_HOLDS"
   | "SETTING_DIFFERS"
   | "QUORUM_TWIN"
+  | "NO_MESSAGES"
   | "LISTENER_FAILED"
   | "BODY_FAILED"
   | "STALE_TOKEN"
@@ -85,6 +86,8 @@ export class LockTimeoutError extends LockError {
      * of readers, one of them.
      */
     readonly holder: Party | null = null,
+    /** Why no messages arrive, so that the call may have missed the lock; null: they do. */
+    deaf: string | null = null,
   ) {
     const what = `${noun} ${quote(lockName)}${members > 1 ? `, one of ${members} that this call wants together,` : ""}`;
     const { held, beside } = wordingOf(noun);
@@ -97,7 +100,9 @@ export class LockTimeoutError extends LockError {
     const end = isNow ? ", and `wait` is 0" : `${beside && ","} when \`wait\` (${duration(wait)}) was over`;
     const others = units > 0 && holder ? `${who} has some` : "";
     const cure = isNow ? "" : cureOf(heldBy, noun);
-    const then = [others, cure].filter((text) => text !== "").join("; ");
+    const missed =
+      deaf === null ? "" : `no messages arrive, so the lock may have been free meanwhile (${deaf})`;
+    const then = [others, cure, missed].filter((text) => text !== "").join("; ");
     super("LOCK_TIMEOUT", lockName, `${what} ${busy}${end}${then && `: ${then}`}.`);
   }
 }

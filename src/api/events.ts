@@ -334,6 +334,8 @@ export class Events extends EventEmitter {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
       this.afterStep(() => {
         if (!this.emit("error", known)) this.#warn(known);
+        const { error: point } = POINTS;
+        if (point.hasSubscribers) detached(() => point.publish({ client: this.client, error: known }));
       });
     }
   }

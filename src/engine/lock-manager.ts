@@ -12,6 +12,7 @@ import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import type { Context } from "./context.ts";
+import { DeafReports } from "./deaf-reports.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
 import { IdleTenures } from "./idle-tenures.ts";
@@ -42,6 +43,7 @@ export class LockManager implements Context {
   readonly inbox: GrantInbox;
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
+  readonly deaf: DeafReports;
   readonly linger = new LingerLearner();
   readonly idle: IdleTenures;
   readonly holderQueries: HolderQueries = new HolderQueries(this);
@@ -78,17 +80,22 @@ export class LockManager implements Context {
     this.commands = commands;
     this.window = window;
     this.events = events;
+    this.deaf = new DeafReports(events);
     this.watchdog = new Watchdog(events);
     this.selfWait = new SelfWait(this.watchdog, events);
     this.cleanup = new Cleanup(commands, this.timers);
     const isWanted = (): boolean => this.waiting > 0 || this.wanted.leases.size > 0;
-    this.inbox = new GrantInbox((isOwn) => subscribe({ isOwn, isWanted }), commands.keys.channels(clientId), {
-      isMade: (id) => this.#ids.has(id),
-      unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),
-      settled: () => {
-        if (!commands.isAway) this.subscribed();
+    this.inbox = new GrantInbox(
+      (isOwn) => subscribe({ isOwn, isWanted, deaf: this.deaf }),
+      commands.keys.channels(clientId),
+      {
+        isMade: (id) => this.#ids.has(id),
+        unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),
+        settled: () => {
+          if (!commands.isAway) this.subscribed();
+        },
       },
-    });
+    );
     this.idle = new IdleTenures(this);
     // RACE: a recall may have been lost with the subscription, and the answer to a command sent
     // before says that no caller waits. So every hold counts as wanted, even one whose command is

@@ -35,7 +35,8 @@ export async function timedOut(
   { heldBy = manager.holderOf(kind, name), members = 1, units = 0 }: Details = {},
 ): Promise<never> {
   const holder = await (heldBy === "somebody else" ? lookAt(manager, kind, name) : here(manager, kind, name));
-  throw new LockTimeoutError(name, wait, members, heldBy, units, nounOf(kind), holder);
+  const [deaf = null] = manager.inbox.subscriptions.deafness();
+  throw new LockTimeoutError(name, wait, members, heldBy, units, nounOf(kind), holder, deaf);
 }
 
 /** What this process knows without a round trip. */

@@ -31,11 +31,11 @@ export class QuorumSubscriptions implements Subscriptions {
 
   onGap: () => void = () => {};
 
-  constructor(quorum: Quorum, { isWanted }: Audience) {
+  constructor(quorum: Quorum, { isWanted, deaf }: Audience) {
     this.#quorum = quorum;
     this.#subscribers = new Map(
       quorum.nodes.map((node) => {
-        const source = { place: node.link, isSharded: false, isOwn: () => false, isWanted };
+        const source = { place: node.link, isSharded: false, isOwn: () => false, isWanted, deaf };
         const subscriber = new Subscriber(source, node.commands);
         subscriber.onGap = () => this.onGap();
         return [node, subscriber];
@@ -77,6 +77,10 @@ export class QuorumSubscriptions implements Subscriptions {
 
   /** Kinds without grants have no message that could be detected as missed. */
   async selfTest(): Promise<void> {}
+
+  deafness(): readonly string[] {
+    return [...this.#subscribers.values()].flatMap((one) => one.deafness());
+  }
 
   async recount(): Promise<void> {}
 

@@ -84,6 +84,10 @@ export class ClusterSubscriber implements Subscriptions {
     await this.#node(channel)?.selfTest(channel);
   }
 
+  deafness(): readonly string[] {
+    return [...this.#nodes.values()].flatMap((node) => node.deafness());
+  }
+
   async recount(): Promise<void> {
     await Promise.all([...this.#nodes.values()].map((node) => node.recount()));
   }

@@ -203,8 +203,11 @@ export interface ListenerEvents {
   /** It is connected, perhaps again. */
   readonly ready: () => void;
   readonly message: (channel: string, message: string) => void;
-  /** Lost, or a reconnect has failed: messages may be missed from now on. */
-  readonly lost: () => void;
+  /**
+   * Lost, or a reconnect has failed: messages may be missed from now on. `error`: why, as far as the
+   * library says; otherwise null.
+   */
+  readonly lost: (error: unknown) => void;
   /** Redis refuses it: AUTH, ACL, no database of that number. It keeps trying. */
   readonly refused: (error: Error) => void;
   /** Slots of sharded channels moved away, without saying which. */

@@ -6,6 +6,7 @@ import { duration } from "../util/duration.ts";
 import { doubling, newNonce } from "../util/random.ts";
 import { idleTimers as customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
 import { Channel, type Listener } from "./channel.ts";
+import { Deafness } from "./deafness.ts";
 import type { Listener as Connection, Place } from "./driver.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -56,6 +57,9 @@ export class Subscriber implements Subscriptions {
   #forgotten = 0;
   #isMoving = false;
   #later: NodeJS.Timeout | undefined;
+  readonly #deafness: Deafness;
+  /** When it began to connect, on the monotonic clock. */
+  #opened = 0;
   #failures = 0;
 
   onGap: () => void = () => {};
@@ -63,6 +67,12 @@ export class Subscriber implements Subscriptions {
   constructor(source: Source, commands: ScriptRunner) {
     this.#source = source;
     this.#commands = commands;
+    this.#deafness = new Deafness(source.place, commands, source.deaf);
+  }
+
+  deafness(): readonly string[] {
+    const { reason } = this.#deafness;
+    return reason === null ? [] : [`${this.#source.place.name}: ${reason}`];
   }
 
   isCounted(): boolean {
@@ -99,8 +109,20 @@ export class Subscriber implements Subscriptions {
       await this.#inTime(heard);
     } catch (error) {
       channel.isMissed = true;
+      if (error instanceof TimeoutError && !connection.isReady) this.#stuck(connection, error);
       throw error;
     }
+  }
+
+  /**
+   * It was not ready in time: a firewall may drop what it sends, or the other end answers no
+   * handshake. RACE: another try began meanwhile, and has its own time.
+   */
+  #stuck(connection: Connection, error: Error): void {
+    const took = clocks.mono.now() - this.#opened;
+    if (this.#connection !== connection || took < this.#commands.replyTimeout) return;
+    this.#failed(error, took);
+    this.#replace();
   }
 
   #channel(name: string): Channel {
@@ -130,13 +152,20 @@ export class Subscriber implements Subscriptions {
     const isLost = count === 0 && this.#counted;
     if (!isLost) await new Promise<void>((resolve) => setTimeout(resolve, SELF_TEST_REPLY).unref());
     if ((!isLost && this.#awaited !== message) || this.#connection !== connection || this.#closed) return;
+    this.#failed(
+      new Error(isLost ? "Redis no longer counts it as a receiver" : "messages no longer arrive on it"),
+    );
     this.#replace();
     this.#source.onStray?.();
   }
 
-  /** The earlier probe may have failed for want of a connection. */
+  /**
+   * The earlier probe may have failed for want of a connection. RACE: commands lead to another server
+   * now, after a failover, and this connection to the old one, whose messages no longer count.
+   */
   async recount(): Promise<void> {
-    if (!this.#counted && this.#probed !== null) await this.#probe(this.#probed);
+    if (this.#probed === null) return;
+    await (this.#counted ? this.selfTest(this.#probed) : this.#probe(this.#probed));
   }
 
   close(): void {
@@ -157,18 +186,31 @@ export class Subscriber implements Subscriptions {
         if (text === this.#awaited) this.#awaited = null;
         else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
       },
-      lost: () => {
+      lost: (error) => {
         if (!isCurrent()) return;
+        this.#failed(error);
+        this.#opened = clocks.mono.now();
         this.#forget(null);
         this.#source.onStray?.();
       },
       // Its callers need not wait for SUBSCRIBE until their time is up.
-      refused: (error) => isCurrent() && this.#forget(error),
+      refused: (error) => {
+        if (!isCurrent()) return;
+        this.#failed(error);
+        this.#forget(error);
+      },
       moved: () => this.#moved(connection),
       ended: () => isCurrent() && this.#drop(),
     });
     this.#connection = connection;
+    this.#opened = clocks.mono.now();
     return connection;
+  }
+
+  /** `took`: how many ms it has been failing already. */
+  #failed(error: unknown, took = 0): void {
+    const [channel] = this.#channels.keys();
+    this.#deafness.failed(error, channel, took);
   }
 
   /**
@@ -211,6 +253,7 @@ export class Subscriber implements Subscriptions {
       // Changes made meanwhile have been handled.
       if (this.#connection !== connection || this.#forgotten !== forgotten) return;
       for (const name of names) this.#channels.get(name)?.lost(error);
+      this.#failed(error, error instanceof TimeoutError ? this.#commands.replyTimeout : 0);
       // Half open: TCP would notice in a quarter of an hour.
       if (error instanceof TimeoutError) this.#replace();
       this.#source.onStray?.();
@@ -225,6 +268,7 @@ export class Subscriber implements Subscriptions {
         isMissed ||= channel.isMissed;
         channel.isMissed = false;
         channel.heard();
+        this.#deafness.heard();
         continue;
       }
       // Its last listener left while SUBSCRIBE was on its way.

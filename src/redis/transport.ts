@@ -64,6 +64,15 @@ export interface Audience {
   isOwn(channel: string): boolean;
   /** Does any caller wait? */
   isWanted(): boolean;
+  readonly deaf: DeafListener;
+}
+
+/** Is notified when a connection receives no messages for seconds, although commands are answered. */
+export interface DeafListener {
+  /** Would it report this reason now? Not more often than once a minute. */
+  isDue(reason: string): boolean;
+  /** `place`: where the connection leads. */
+  tell(place: string, reason: string, cause: unknown): void;
 }
 
 /**
@@ -99,6 +108,9 @@ export interface Subscriptions {
    * deaf connection is replaced.
    */
   selfTest(channel: string): Promise<void>;
+
+  /** Which connections receive no messages now, and why: in sentences without an end. */
+  deafness(): readonly string[];
 
   /** The connection for commands is back: trust the number of receivers again where possible. */
   recount(): Promise<void>;

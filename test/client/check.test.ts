@@ -123,6 +123,7 @@ describe("check()", () => {
     expect(await least.check()).toMatchObject({ ok: true, problems: [], unknown: [] });
     await least.close();
     const deaf = await clientOf("deaf", ...rights.handoff, "-subscribe");
+    deaf.on("error", () => {});
     const { ok, problems } = await deaf.check({ timeout: 1_000 });
     expect([ok, problems]).toEqual([false, [expect.stringMatching(/^Messages do not arrive.*NOPERM/)]]);
     await deaf.close({ grace: 0 });

@@ -190,6 +190,15 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     await locks.close();
     return told;
   },
+  NO_MESSAGES: async (name) => {
+    const server = await launchServer();
+    onTestFinished(() => server.stop());
+    const admin = new Redis(server.url);
+    onTestFinished(() => admin.disconnect());
+    await admin.acl("SETUSER", "default", "-subscribe");
+    const { locks } = await parties.join({ url: server.url });
+    return await reported(locks, () => locks.lock(name).withLock(() => {}));
+  },
   LISTENER_FAILED: async (name) => {
     const locks = await join();
     locks.on("acquire", () => {

@@ -16,7 +16,11 @@ it("subscribing fails when a node that was acknowledged is lost before enough ot
     nodeTimeout: 400,
     restartDelay: 0,
   });
-  const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
+  const subscriptions = new QuorumSubscriptions(quorum, {
+    isOwn: () => false,
+    isWanted: () => true,
+    deaf: { isDue: () => false, tell: () => {} },
+  });
   const channel = quorum.keys.ofQuorum(stage.name).free;
   stage.proxy(3).refuse(true); // never there
   stage.proxy(3).cut();

@@ -79,10 +79,10 @@ function watching(
       heard.push(message);
       events.message(channel, message);
     },
-    lost() {
+    lost(error) {
       watched.losses++;
       watched.channels.clear();
-      events.lost();
+      events.lost(error);
     },
     ended() {
       watched.isEnded = true;

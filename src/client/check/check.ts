@@ -22,6 +22,7 @@ export interface Checkable {
   trouble(): Error;
 }
 
+const UNHEARD = "Messages do not arrive, so waiters would have to poll";
 /** The time left for the servers of a Cluster that did not answer in time, in ms. */
 const LEAST = 50;
 
@@ -43,21 +44,20 @@ export async function check(
   const servers = target.places();
   const left = Math.max(LEAST, until - clocks.mono.now());
   const wanted = { timeout: left, replicas, isCluster, restartDelay };
-  const [looked, ...failures] = await Promise.all([
+  const [looked, refused, unheard] = await Promise.all([
     Promise.all(
       servers.map((server, i) =>
         lookAt(server, isQuorum ? `Node ${i + 1} (${server.name})` : server.name, wanted),
       ),
     ),
     taking,
-    problemOf(
-      "Messages do not arrive, so waiters would have to poll",
-      () => hear(target, inbox, name, left),
-      left,
-    ),
+    problemOf(UNHEARD, () => hear(target, inbox, name, left), left),
   ]);
   const twins = twinsOf(looked);
-  const problems = failures.flatMap((failure) => failure ?? []);
+  // A quorum needs the messages of most nodes only, and one channel of a Cluster shows one node.
+  const deaf = inbox.subscriptions.deafness().map((where) => `${UNHEARD}: ${where}.`.replace("?.", "?"));
+  const isDeaf = deaf.length > 0 && (unheard !== null || !isQuorum);
+  const problems = [refused ?? [], isDeaf ? deaf : (unheard ?? [])].flat();
   if (servers.length === 0) problems.push(`No server of the Cluster is known: ${target.trouble().message}.`);
   const well = looked.filter((one) => one.problems.length === 0).length;
   const isEnough = isQuorum
@@ -67,7 +67,7 @@ export async function check(
   return {
     ok: isEnough && problems.length === 0,
     problems: [...problems, ...twins, ...looked.flatMap((one) => one.problems)],
-    warnings: looked.flatMap((one) => one.warnings),
+    warnings: [...(isDeaf ? [] : deaf), ...looked.flatMap((one) => one.warnings)],
     unknown: looked.flatMap((one) => one.unknown),
     roundTrip: roundTrips.length > 0 ? Math.max(...roundTrips) : null,
     servers: looked.map(({ runId: _, unknown: __, warnings: ___, ...server }) => server),

@@ -2,7 +2,9 @@ import type { RedisLike, SubscriberLike } from "../../api/redis.ts";
 import { detached } from "../../util/detached.ts";
 import { isReplyError, type Listener, type ListenerEvents } from "../driver.ts";
 import { isConnection, neverKeepAlive } from "./connection.ts";
+import { ConnectionEvents } from "./connection-events.ts";
 import { follow, type Options } from "./current-options.ts";
+import { readable } from "./errors.ts";
 
 /**
  * A duplicate must reconnect, whatever the caller chose for its own connection. `Subscriber`
@@ -48,9 +50,12 @@ export class IoredisListener implements Listener {
     });
     connection.on(isSharded ? "smessage" : "message", events.message);
     connection.on("moved", events.moved);
-    connection.on("ready", events.ready);
-    connection.on("close", events.lost);
-    connection.on("end", events.ended);
+    const watched = new ConnectionEvents(connection);
+    watched.add({
+      ready: events.ready,
+      lost: () => events.lost(readable(watched.lastError)),
+      ended: events.ended,
+    });
   }
 
   get isReady(): boolean {

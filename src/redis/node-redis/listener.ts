@@ -34,7 +34,7 @@ export class NodeListener implements Listener {
       ready: () => events.ready(),
       lost(error) {
         if (isReply(error)) events.refused(error);
-        events.lost();
+        events.lost(error);
       },
       ended: () => events.ended(),
     });

@@ -87,7 +87,10 @@ function ofCheck({ problems, warnings, unknown, servers }: Check): Finding[] {
   if (isFine(/^A lock cannot/) && servers.length > 0)
     fine.push(["✔", "A lock can be taken and given back: the rights are there."]);
   if (isFine(/^Messages do not arrive/) && servers.length > 0)
-    fine.push(["✔", "Messages arrive, so waiters are woken at once."]);
+    fine.push([
+      "✔",
+      "Messages arrive at this program: whether they do at another process, its own check() and its NO_MESSAGES errors say.",
+    ]);
   return [
     ...fine,
     ...warnings.map((one): Finding => ["!", one]),

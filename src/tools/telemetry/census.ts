@@ -1,5 +1,13 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { EventKind, GiveUpReason, LockEvent, LockEvents, LossReason } from "../../index.ts";
+import type {
+  EventKind,
+  GiveUpReason,
+  LockError,
+  LockErrorCode,
+  LockEvent,
+  LockEvents,
+  LossReason,
+} from "../../index.ts";
 import type { CommonClient } from "../../inside.ts";
 import { guard } from "./guard.ts";
 import type { Templates } from "./templates.ts";
@@ -34,6 +42,8 @@ export interface Instruments {
   losses(series: Series, reason: LossReason, by: number): void;
   renewFailures(series: Series, by: number): void;
   passes(series: Series, by: number): void;
+  /** What the client's `error` event reports, by the code. */
+  errors(code: LockErrorCode, by: number): void;
 }
 
 /** The buckets of `db.client.operation.duration`, and two for long holds; in seconds. */
@@ -81,6 +91,8 @@ export class Census {
     for (const [event, listener] of Object.entries(this.#listeners))
       locks.on(event as keyof LockEvents, listener as () => void);
     subscribe("holdfast:renew", this.#renewed);
+    subscribe("holdfast:error", this.#failed);
+    to.errors("NO_MESSAGES", 0);
   }
 
   /** For how many seconds the oldest hold, or pending wait, of each series has lasted; 0 without one. */
@@ -97,6 +109,7 @@ export class Census {
     for (const [event, listener] of Object.entries(this.#listeners))
       this.#locks.off(event as keyof LockEvents, listener as () => void);
     unsubscribe("holdfast:renew", this.#renewed);
+    unsubscribe("holdfast:error", this.#failed);
     for (const { series } of this.#pending.values()) this.#to.pending(series, -1);
     for (const { series } of this.#held.values()) this.#to.held(series, -1);
     this.#pending.clear();
@@ -144,6 +157,11 @@ export class Census {
   readonly #renewed = guard()((message: LockEvent & { client: string; error?: Error }) => {
     const { client, error, ...event } = message;
     if (error && client === this.#locks.id) this.#to.renewFailures(this.#seriesOf(event), 1);
+  });
+
+  /** By the channel: an exporter's listener would end the process warnings. */
+  readonly #failed = guard()(({ client, error }: { client: string; error: LockError }) => {
+    if (client === this.#locks.id) this.#to.errors(error.code, 1);
   });
 
   #seriesOf({ name, kind }: LockEvent): Series {

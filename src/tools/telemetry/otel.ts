@@ -97,6 +97,11 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
     unit: "{pass}",
     description: "Acquisitions that came from another caller of the process, without a command.",
   });
+  const errors = meter.createCounter("holdfast.lock.errors", {
+    unit: "{error}",
+    description:
+      "What the client's error event reported, by the code: NO_MESSAGES each minute while no messages arrive.",
+  });
   const oldestHold = meter.createObservableGauge("holdfast.lock.oldest_hold", {
     unit: "s",
     description: "Age of the oldest lease that is held.",
@@ -114,6 +119,7 @@ function measure(locks: Observed, meter: Meter, templates: Templates): () => voi
     losses: (series, reason, by) => losses.add(by, { ...attributesOf(series), "lock.loss_reason": reason }),
     renewFailures: (series, by) => renewFailures.add(by, attributesOf(series)),
     passes: (series, by) => passes.add(by, attributesOf(series)),
+    errors: (code, by) => errors.add(by, { "error.type": code }),
   };
   const census = new Census(locks, templates, to);
   const oldest = (what: "hold" | "wait"): ObservableCallback => {

@@ -25,6 +25,7 @@ class Metrics implements Instruments {
   readonly #losses;
   readonly #renewFailures;
   readonly #passes;
+  readonly #errors;
   readonly #all;
 
   constructor(registry: Registry) {
@@ -42,6 +43,7 @@ class Metrics implements Instruments {
     this.#losses = new Counter({ ...LOSSES, labelNames: [...labelNames, "reason"], registers });
     this.#renewFailures = new Counter({ ...RENEW_FAILURES, ...plain });
     this.#passes = new Counter({ ...PASSES, ...plain });
+    this.#errors = new Counter({ ...ERRORS, labelNames: ["code"], registers });
     const oldest = (what: "hold" | "wait") =>
       new Gauge({
         ...OLDEST[what],
@@ -53,7 +55,7 @@ class Metrics implements Instruments {
       });
     oldest("hold");
     oldest("wait");
-    const counted = [WAIT, HOLD, HELD, PENDING, TIMEOUTS, LOSSES, RENEW_FAILURES, PASSES];
+    const counted = [WAIT, HOLD, HELD, PENDING, TIMEOUTS, LOSSES, RENEW_FAILURES, PASSES, ERRORS];
     this.#all = [...counted, OLDEST.hold, OLDEST.wait];
   }
 
@@ -89,6 +91,10 @@ class Metrics implements Instruments {
     this.#passes.inc({ ...series }, by);
   }
 
+  errors(code: string, by: number): void {
+    this.#errors.inc({ code }, by);
+  }
+
   remove(): void {
     for (const { name } of this.#all) this.#registry.removeSingleMetric(name);
   }
@@ -110,6 +116,10 @@ const RENEW_FAILURES = {
 const PASSES = {
   name: "holdfast_lock_passes_total",
   help: "Acquisitions that came from another caller of the process, without a command.",
+};
+const ERRORS = {
+  name: "holdfast_lock_errors_total",
+  help: "What the client's error event reported, by the code: NO_MESSAGES each minute while no messages arrive.",
 };
 const OLDEST = {
   hold: { name: "holdfast_lock_oldest_hold_seconds", help: "Age of the oldest lease that is held." },
@@ -133,8 +143,8 @@ const metricsOf = new WeakMap<Registry, Metrics>();
 
 /**
  * Measures a client's locks in a registry of prom-client: waits and holds as histograms in seconds,
- * gauges of held locks and waiting calls, counters of time-outs, losses, failed renewals and local
- * hand-offs. Several clients may be registered in one registry.
+ * gauges of held locks and waiting calls, counters of time-outs, losses, failed renewals, local
+ * hand-offs and `error` events. Several clients may be registered in one registry.
  *
  * @param locks a client of `createLockClient`.
  * @param registry of prom-client, 15 or later.

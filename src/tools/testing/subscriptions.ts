@@ -52,6 +52,10 @@ export class MemorySubscriptions implements Subscriptions {
 
   async selfTest(): Promise<void> {}
 
+  deafness(): readonly string[] {
+    return [];
+  }
+
   async recount(): Promise<void> {}
 
   close(): void {

@@ -213,6 +213,7 @@ class Page {
       deadlocks: circles && sure.length,
       isByName: isNarrow || isPattern(search),
       unread,
+      deaf: waitTimes?.deaf() ?? [],
       untold: waitTimes?.untold ?? null,
       trouble,
       actions: this.#options.actions ?? [],

@@ -1,6 +1,7 @@
-import type { ClusterLike, LockEvents, NodeRedisLike, RedisLike } from "../../index.ts";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { ClusterLike, LockError, LockEvents, NodeRedisLike, RedisLike } from "../../index.ts";
 import { type CommonClient, linkTo, noConnection, prefixOf } from "../../inside.ts";
-import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
+import { ENTRIES, EVENTS, KEPT, LONGEST_DEAF, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
 /** The least ms between two entries of a process, and between an event and its entry. */
 const EVERY = 5_000;
@@ -30,6 +31,7 @@ export function observe(
   /** Calls that wait, each with its lock. */
   const waiting = new Set<string>();
   let events: [Told["events"][number][0], string, number, number, string | null][] = [];
+  let deaf: string | undefined;
   let timer: NodeJS.Timeout | undefined;
   let last = Number.NEGATIVE_INFINITY;
 
@@ -41,18 +43,23 @@ export function observe(
       client: locks.id,
       waits: Object.fromEntries([...waits].map(([name, steps]) => [name, Object.fromEntries(steps)])),
       events: events.map(([what, name, at, after, why]) => [what, name, Math.round(now - at), after, why]),
+      ...(deaf !== undefined && { deaf }),
     };
     waits = new Map();
     events = [];
+    deaf = undefined;
     // An entry may be lost: no lock depends on it.
     link
       .commandOn(stream, ["XADD"], ["MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told)])
       .catch(() => {});
     link.commandOn(stream, ["PEXPIRE"], [KEPT]).catch(() => {});
   };
+  const soon = (): void => {
+    timer ??= setTimeout(tell, Math.max(SOON, last + EVERY - performance.now())).unref();
+  };
   const happened = (what: "acquire" | "giveup" | "lost", name: string, after: number, why: string | null) => {
     if (events.push([what, name, performance.now(), Math.round(after), why]) > EVENTS) events.shift();
-    timer ??= setTimeout(tell, Math.max(SOON, last + EVERY - performance.now())).unref();
+    soon();
   };
   const waited = (name: string, ms: number): void => {
     const steps = waits.get(name) ?? new Map<number, number>();
@@ -73,9 +80,18 @@ export function observe(
   };
   const lost: LockEvents["lost"] = ({ name, heldFor, error }) =>
     happened("lost", name, heldFor, error.by === null ? error.reason : `${error.reason} by ${error.by}`);
+  // By the channel: a listener would end the process warnings.
+  const failed = (message: unknown): void => {
+    const { client, error } = message as { client: string; error: LockError };
+    if (client !== locks.id || error.code !== "NO_MESSAGES") return;
+    deaf = error.message.slice(0, LONGEST_DEAF);
+    soon();
+  };
+  subscribe("holdfast:error", failed);
   locks.on("wait", begins).on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
   return () => {
     locks.off("wait", begins).off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);
+    unsubscribe("holdfast:error", failed);
     clearTimeout(timer);
   };
 }

@@ -29,6 +29,8 @@ export interface Told {
     number,
     string | null,
   ])[];
+  /** Why no messages arrived there in these seconds. Left out: they did. */
+  readonly deaf?: string;
 }
 
 /** Waits are counted in steps, four for each doubling of the time. */
@@ -44,6 +46,7 @@ export const EVENTS = 50;
 const LONGEST = 1_000_000;
 const LONGEST_ID = 2_000;
 const LONGEST_WHY = 100;
+export const LONGEST_DEAF = 1_000;
 /** A wait of this step is longer than any clock can measure. */
 const LAST_STEP = 220;
 /** The limit for the calls of one process in some seconds. */
@@ -63,10 +66,10 @@ export function decodeTold(text: string): Told | null {
     return null;
   }
   if (!isRecord(read)) return null;
-  const { client, waits, events } = read;
-  return isText(client, LONGEST_ID) && areWaits(waits) && areEvents(events)
-    ? { client, waits, events }
-    : null;
+  const { client, waits, events, deaf } = read;
+  if (!isText(client, LONGEST_ID) || !areWaits(waits) || !areEvents(events)) return null;
+  if (deaf === undefined) return { client, waits, events };
+  return isText(deaf, LONGEST_DEAF) ? { client, waits, events, deaf } : null;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -89,12 +89,27 @@ interface Seen {
   readonly isByName: boolean;
   /** Why deadlocks may be missing, in a sentence; null: none are. */
   readonly unread: string | null;
+  /** The observed processes where no messages arrive: their callers get locks late. */
+  readonly deaf: readonly ShownDeaf[];
   /** Which reports of observed processes are missing, in sentences; null: none are. */
   readonly untold: string | null;
   /** Why there is nothing newer from Redis; null: there is. */
   readonly trouble: string | null;
   /** What viewers may do. */
   readonly actions: readonly Action[];
+}
+
+/** An observed process where no messages arrive. */
+export interface ShownDeaf {
+  /** The id of its client, its label, and where it runs. */
+  readonly client: string;
+  readonly label: string | null;
+  readonly host: string | null;
+  readonly pid: number | null;
+  /** The message of its `error` event. */
+  readonly why: string;
+  /** ms ago; it is said again each minute. */
+  readonly ago: number;
 }
 
 /** Redis restarted, or another server took its place. */

@@ -1,7 +1,7 @@
 import pTimeout from "p-timeout";
 import { type Link, listOf, partyOfClient } from "../../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
-import type { Happened, ShownWaits } from "./shown.ts";
+import type { Happened, ShownDeaf, ShownWaits } from "./shown.ts";
 
 /** ms of a step, and how many steps are shown. */
 const STEP = 15_000;
@@ -18,6 +18,10 @@ const CLIENTS = 10_000;
 
 /** The waits of a name that have ended, and its losses. */
 export type EndedWaits = Pick<ShownWaits, "name" | "waits" | "p95" | "losses">;
+
+/** ms for which a report that no messages arrive counts, and the limit for such clients. */
+const DEAF_FOR = 90_000;
+const DEAF = 20;
 
 /** What was reported of one lock. */
 interface Known {
@@ -36,6 +40,8 @@ export class WaitTimes {
   #ended: EndedWaits[] | null = null;
   /** When each client last reported something. */
   readonly #clients = new Map<string, number>();
+  /** The clients where no messages arrived lately, and why. */
+  readonly #deaf = new Map<string, { readonly at: number; readonly why: string }>();
   /** How many entries were left out, and when. */
   readonly #dropped: [at: number, count: number][] = [];
   /** Why the newest reports were not read, in a sentence; null: they were. */
@@ -122,6 +128,7 @@ export class WaitTimes {
     this.#last = "";
     this.#known.clear();
     this.#clients.clear();
+    this.#deaf.clear();
     this.#dropped.length = 0;
   }
 
@@ -166,7 +173,19 @@ export class WaitTimes {
     return { ...one, ago: Math.max(0, this.#now - at) };
   }
 
-  #add(at: number, { client, waits, events }: Told): void {
+  /** Where no messages arrive: each is reported again every minute. */
+  deaf(): ShownDeaf[] {
+    return [...this.#deaf].map(([client, { at, why }]) => ({
+      ...partyOfClient(client),
+      client,
+      why,
+      ago: Math.max(0, this.#now - at),
+    }));
+  }
+
+  #add(at: number, { client, waits, events, deaf }: Told): void {
+    if (deaf !== undefined && (this.#deaf.size < DEAF || this.#deaf.has(client)))
+      this.#deaf.set(client, { at, why: deaf });
     if (this.#clients.size < CLIENTS || this.#clients.has(client)) this.#clients.set(client, at);
     const step = Math.floor(at / STEP);
     for (const [name, counted] of Object.entries(waits)) {
@@ -198,6 +217,7 @@ export class WaitTimes {
 
   #forget(): void {
     const oldest = this.#now - STEP * STEPS;
+    for (const [client, { at }] of this.#deaf) if (at < this.#now - DEAF_FOR) this.#deaf.delete(client);
     for (const [client, at] of this.#clients) if (at < oldest) this.#clients.delete(client);
     while (this.#dropped[0] && this.#dropped[0][0] < oldest) this.#dropped.shift();
     const names = [...this.#known.keys()];
