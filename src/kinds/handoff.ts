@@ -8,14 +8,13 @@ import type { AttemptOptions, Callback, Leavable, LockKind, Meant } from "../eng
 import { plain, type ScriptCall } from "../redis/call.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { FIRST_TOKEN, timeOf, unexpected } from "../redis/fields.ts";
+import { FIRST_TOKEN, unexpected, whole } from "../redis/fields.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   asDigits,
-  decodeAttempt,
   decodeCount,
   decodeHandoffInspection,
   decodeLeft,
@@ -26,9 +25,10 @@ import {
   type Placed,
   type ReleaseAnswer,
   type RenewAnswer,
+  readAttempt,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Script, ScriptKeys } from "../redis/script.ts";
+import type { Script } from "../redis/script.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -64,6 +64,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   override readonly hasStays: boolean;
   readonly recount = null;
   readonly hasTokens = true;
+  protected override readonly firstToken = FIRST_TOKEN;
   readonly #window: number;
   /** A lock just used is likely to be used again. */
   #latest: HandoffKeys | null = null;
@@ -132,7 +133,8 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly #attempted = (reply: unknown, call: ScriptCall): AttemptAnswer => {
     const flag = call.argv[DIGIT];
     if (Array.isArray(reply)) return this.learned(reply, call, flag);
-    const at = timeOf(reply);
+    const at = Number(reply);
+    if (!(at >= FIRST_TOKEN && at <= Number.MAX_SAFE_INTEGER)) throw unexpected(reply);
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
     const ttl = Number(call.argv[1]);
@@ -146,12 +148,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
       isTold: flag === 1 || flag === 2,
     };
   };
-
-  /** Tokens are made of the server's time. Only a member of a multi-lock is blocked. */
-  protected override fits(answer: AttemptAnswer, { names }: ScriptKeys): boolean {
-    if (answer.is === "owner") return answer.token >= FIRST_TOKEN;
-    return answer.is !== "blocked" || names.length > CLOCK + 1;
-  }
 
   readonly #lookedAgain = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, call.argv[6]);
@@ -188,8 +184,8 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);
-    const placed = decodeAttempt(answer, Number(call.argv[3]), call.argv[6]) as Placed;
-    if (!this.fits(placed, call.keys)) throw unexpected(answer);
+    const placed = whole(answer, readAttempt, Number(call.argv[3]), call.argv[6]) as Placed;
+    if (placed.is === "owner" && placed.token < FIRST_TOKEN) throw unexpected(answer);
     this.commands.tellTime(call.keys, placed.at);
     return placed;
   };

@@ -4,18 +4,18 @@ import type { Renewal } from "../engine/lease/renewer.ts";
 import type { AttemptOptions, LockKind } from "../engine/lock-kind.ts";
 import { plain, type ScriptCall } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
-import { Fields, unexpected } from "../redis/fields.ts";
+import { Fields, unexpected, whole } from "../redis/fields.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
-  decodeAttempt,
   decodeRenewals,
   type HolderFlag,
   type RenewAnswer,
+  readAttempt,
 } from "../redis/replies.ts";
-import type { Script, ScriptKeys } from "../redis/script.ts";
+import type { Script } from "../redis/script.ts";
 
 /** No reply has given the server's time yet: a command may run whenever it arrives. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -41,6 +41,9 @@ export function entryPrefix(
   return hold.entry;
 }
 
+/** The most keys of one lock. */
+const OWN_KEYS = 4;
+
 interface Named {
   readonly name: string;
   readonly id: string;
@@ -56,6 +59,8 @@ export abstract class HoldScripts {
   /** True: a caller gets the lock only after `confirm`. */
   readonly isConfirmed: boolean;
   abstract readonly hasTokens: boolean;
+  /** The least token that an acquire of this kind answers. */
+  protected readonly firstToken: number = 0;
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer: LockKind["answer"] = null;
@@ -119,15 +124,14 @@ export abstract class HoldScripts {
   protected readonly attempted = (reply: unknown, call: ScriptCall): AttemptAnswer =>
     this.learned(reply, call, 0);
 
-  /** Can the acquire of this kind have answered that? */
-  protected fits(answer: AttemptAnswer, _keys: ScriptKeys): boolean {
-    return answer.is === "owner" ? answer.token > 0 === this.hasTokens : answer.is !== "blocked";
-  }
-
   /** `told`: the digit that was requested. */
   protected learned(reply: unknown, { keys, argv, epoch }: ScriptCall, told: unknown): AttemptAnswer {
-    const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
-    if (!this.fits(answer, keys)) throw unexpected(reply);
+    const answer = whole(plain(reply), readAttempt, Number(argv[1]), told);
+    const { is } = answer;
+    const isOdd =
+      is === "owner" ? answer.token < this.firstToken || answer.token > 0 !== this.hasTokens : false;
+    // Only a member of a multi-lock is blocked: it names the lock before it, too.
+    if (isOdd || (is === "blocked" && keys.names.length <= OWN_KEYS)) throw unexpected(reply);
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
     return answer;

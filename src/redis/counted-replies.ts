@@ -2,9 +2,9 @@
 // fields.
 import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { type Fields, timeOf, whole } from "./fields.ts";
+import { FIRST_TOKEN, type Fields, unexpected, whole } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
-import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
+import type { Placed, ReleaseAnswer } from "./replies.ts";
 
 /**
  * Of an attempt to take units, or of a re-check. `more`: there are more grants than one script
@@ -66,7 +66,7 @@ const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
 
 /** Of an attempt with a lease of `lease` ms. */
 export const decodeCounted = (reply: unknown, lease: number): CountedAnswer =>
-  whole(reply, (from) => readCounted(from, lease));
+  whole(reply, readCounted, lease);
 
 function readCounted(from: Fields, lease: number): CountedAnswer {
   const code = from.next();
@@ -84,7 +84,8 @@ function readCounted(from: Fields, lease: number): CountedAnswer {
     }
     case codes.HELD: {
       const ttl = from.number();
-      const position = placeOf(from.number());
+      const place = from.number();
+      const position = place < 0 ? null : place;
       const more = from.flag();
       const flag = from.number(0) === 2 ? 2 : 0;
       return { is: "held", at, ttl, position, more, flag, other: from.number(0) };
@@ -106,7 +107,8 @@ function readCounted(from: Fields, lease: number): CountedAnswer {
  * the token.
  */
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
-  const at = timeOf(reply);
+  const at = Number(reply);
+  if (!(at >= FIRST_TOKEN && at <= Number.MAX_SAFE_INTEGER)) throw unexpected(reply);
   const usual = { already: false, waits: false, more: false, isTold: false, other: 0 } as const;
   return { is: "owner", at, token: at, units, ttl, ...usual };
 }

@@ -5,29 +5,10 @@ export const unexpected = (answer: unknown): TypeError =>
   );
 
 /**
- * Reads a whole reply. RACE: a connection that has lost a reply, by CLIENT REPLY or a fault of the
- * library, answers each command with the reply to the next one. So a decoder checks the shape and
- * the range of every field, and refuses a reply that has more of them.
+ * The least number of 16 digits. Scripts whose tokens are made of the server's time begin there, on
+ * a server whose clock is in 1970 too. It tells the short answer of an acquire, which is the time
+ * alone, from other numbers.
  */
-export function whole<T>(reply: unknown, read: (from: Fields) => T): T {
-  const from = new Fields(reply);
-  const answer = read(from);
-  if (!from.isOver) throw from.unexpected();
-  return answer;
-}
-
-/**
- * The server's time in µs, which is all that a script answers when it took a lock in the common
- * case. It is the only text of 16 digits that scripts answer with.
- */
-export function timeOf(reply: unknown): number {
-  const isText = typeof reply === "string" || Buffer.isBuffer(reply);
-  const time = isText && reply.length === 16 ? Number(reply) : Number.NaN;
-  if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER) return time;
-  throw unexpected(reply);
-}
-
-/** The least number of 16 digits: scripts begin there on a server whose clock is in 1970. */
 export const FIRST_TOKEN = 1e15;
 
 /** The items of a reply that is a list. */
@@ -64,6 +45,22 @@ export class Fields {
   constructor(reply: unknown) {
     this.#reply = reply;
     this.#fields = Array.isArray(reply) ? reply : [reply];
+  }
+
+  /**
+   * Reads a whole reply. RACE: a connection that has lost a reply, by CLIENT REPLY or a fault of
+   * the library, answers each command with the reply to the next one. So a decoder checks the shape
+   * and the range of every field, and refuses a reply that has more of them.
+   */
+  static whole<T, Given extends unknown[]>(
+    reply: unknown,
+    read: (from: Fields, ...given: Given) => T,
+    ...given: Given
+  ): T {
+    const from = new Fields(reply);
+    const answer = read(from, ...given);
+    if (from.#at < from.#fields.length) throw from.unexpected();
+    return answer;
   }
 
   get isOver(): boolean {
@@ -104,7 +101,9 @@ export class Fields {
 
   /** 1: true. 0, or no field is left: false. */
   flag(): boolean {
-    return this.one(FLAGS);
+    const flag = this.#fields[this.#at++] ?? 0;
+    if (flag !== 0 && flag !== 1) throw this.unexpected();
+    return flag === 1;
   }
 
   /** ms. PTTL's -1 means that the key has no TTL. */
@@ -138,12 +137,6 @@ export class Fields {
     return unexpected(this.#reply);
   }
 }
-
-const FLAGS: ReadonlyMap<unknown, boolean> = new Map([
-  [1, true],
-  [0, false],
-  [undefined, false],
-]);
 
 /**
  * Reads the words of a message in order, as `Fields` reads a reply. Anyone may send messages, so it
@@ -201,3 +194,5 @@ export class Words {
 
 const ZERO = 48;
 const SPACE = 32;
+
+export const { whole } = Fields;

@@ -79,10 +79,7 @@ export interface RenewAnswer {
 }
 
 /** Of an attempt with a lease of that many ms, and this digit. */
-export const decodeAttempt = (reply: unknown, lease: number, told: unknown): AttemptAnswer =>
-  whole(reply, (from) => readAttempt(from, lease, told));
-
-function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer {
+export function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer {
   const code = from.next();
   const at = from.number();
   switch (code) {
@@ -98,7 +95,8 @@ function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer 
     }
     case codes.HELD: {
       const ttl = from.ttl();
-      const position = placeOf(from.number());
+      const place = from.number();
+      const position = place < 0 ? null : place;
       const last = from.next();
       // Kinds whose wake-ups are public name the holder, and do not notify it of waiters.
       if (typeof last === "string") return { is: "held", at, ttl, position, flag: 0, holder: last };
@@ -113,9 +111,6 @@ function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer 
   }
   throw from.unexpected();
 }
-
-/** In the queue. Null: it has none. */
-export const placeOf = (place: number): number | null => (place < 0 ? null : place);
 
 const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
 

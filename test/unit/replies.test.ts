@@ -2,14 +2,14 @@ import { expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { decodeCounted, decodeCountedInspection } from "../../src/redis/counted-replies.ts";
 import { decodeObserved, decodeProclaimed } from "../../src/redis/election-replies.ts";
-import { Fields } from "../../src/redis/fields.ts";
+import { Fields, whole } from "../../src/redis/fields.ts";
 import {
-  decodeAttempt,
   decodeCount,
   decodeHandoffInspection,
   decodeRelease,
   decodeRenewals,
   decodeStayRenewals,
+  readAttempt,
 } from "../../src/redis/replies.ts";
 
 const NOW = 1_800_000_000_000_000;
@@ -29,10 +29,10 @@ it("fields are read in their order, each with its type", () => {
 });
 
 it.each([
-  ["an attempt", [codes.OWNER, NOW], (reply: unknown) => decodeAttempt(reply, 1_000, 0)],
-  ["an attempt", [codes.HELD, NOW, "soon", 0, 0], (reply: unknown) => decodeAttempt(reply, 1_000, 0)],
-  ["an attempt", [codes.RENEWED, NOW], (reply: unknown) => decodeAttempt(reply, 1_000, 0)],
-  ["an attempt", "OK", (reply: unknown) => decodeAttempt(reply, 1_000, 0)],
+  ["an attempt", [codes.OWNER, NOW], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
+  ["an attempt", [codes.HELD, NOW, "soon", 0, 0], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
+  ["an attempt", [codes.RENEWED, NOW], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
+  ["an attempt", "OK", (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
   ["units", [codes.MINE, NOW, NOW, 1, 0], (reply: unknown) => decodeCounted(reply, 1_000)],
   ["units", null, (reply: unknown) => decodeCounted(reply, 1_000)],
   ["what is shown", [NOW, 5, 1, 2, [["x", "q", 1, NOW, 10]], [], NOW], decodeCountedInspection],
@@ -50,7 +50,7 @@ it.each([
 });
 
 it("the error shows the list in which a field is missing", () => {
-  expect(() => decodeAttempt([codes.OWNER, 5], 1_000, 0)).toThrow(
+  expect(() => whole([codes.OWNER, 5], readAttempt, 1_000, 0)).toThrow(
     new TypeError(`Redis gave an unexpected answer, [${codes.OWNER},5]`),
   );
 });
