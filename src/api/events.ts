@@ -227,9 +227,11 @@ export class Events extends EventEmitter {
   /** Was a listener ever added? Check it first on paths that every caller takes. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
-  /** Is a step under way, and what is told after it? */
   #isInStep = false;
-  #afterStep: (() => void)[] = [];
+  #isTelling = false;
+  /** Signals to abort, and then events to tell, after the step that is under way. */
+  readonly #aborts: (() => void)[] = [];
+  readonly #untold: (() => void)[] = [];
   /** By event and listener, the function that is called in its place. */
   readonly #heeded = new Map<Event, WeakMap<Listener, Listener>>();
 
@@ -290,10 +292,10 @@ export class Events extends EventEmitter {
   }
 
   /**
-   * Runs a step that changes locks, and calls listeners only after it, in order. RACE: a listener
-   * may unlock, take or abort something in the statement in which it is called. In the middle of a
-   * step it would find a state that is neither the one before nor the one that its event reports,
-   * and the step would continue with what the listener has changed.
+   * Runs a step that changes locks, and calls listeners only after it. RACE: a listener may unlock,
+   * take or abort something in the statement in which it is called. In the middle of a step it would
+   * find a state that is neither the one before nor the one that its event reports, and the step
+   * would continue with what the listener has changed.
    */
   step<T>(work: () => T): T {
     if (this.#isInStep) return work();
@@ -302,22 +304,40 @@ export class Events extends EventEmitter {
       return work();
     } finally {
       this.#isInStep = false;
-      const calls = this.#afterStep;
-      if (calls.length > 0) {
-        this.#afterStep = [];
-        for (const call of calls) call();
-      }
+      // RACE: first, because a listener of `lost` may check the signal.
+      for (let abort = this.#aborts.shift(); abort; abort = this.#aborts.shift()) abort();
+      this.#tellAll();
     }
   }
 
-  /** Calls code that is not ours: now, or after the step that is under way. */
-  afterStep(call: () => void): void {
-    if (this.#isInStep) this.#afterStep.push(call);
-    else call();
+  /** Aborts a signal. Its listeners run after the step that is under way. */
+  abort(controller: AbortController, reason: unknown): void {
+    this.step(() => this.#aborts.push(() => detached(() => controller.abort(reason))));
+  }
+
+  /** Calls listeners after the step that is under way. */
+  #afterStep(call: () => void): void {
+    this.#untold.push(call);
+    if (!this.#isInStep) this.#tellAll();
+  }
+
+  /**
+   * RACE: a listener may cause further events in the statement in which it is called, such as the
+   * `giveup` of a caller whose `wait` is the next to be told. They come after those that happened
+   * before.
+   */
+  #tellAll(): void {
+    if (this.#isTelling || this.#untold.length === 0) return;
+    this.#isTelling = true;
+    try {
+      for (let tell = this.#untold.shift(); tell; tell = this.#untold.shift()) tell();
+    } finally {
+      this.#isTelling = false;
+    }
   }
 
   tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
-    this.afterStep(() => this.#tell(event, told));
+    this.#afterStep(() => this.#tell(event, told));
   }
 
   #tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
@@ -332,7 +352,7 @@ export class Events extends EventEmitter {
   report(error: unknown): void {
     for (const one of error instanceof AggregateError ? error.errors : [error]) {
       const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
-      this.afterStep(() => {
+      this.#afterStep(() => {
         if (!this.emit("error", known)) this.#warn(known);
         const { error: point } = POINTS;
         if (point.hasSubscribers) detached(() => point.publish({ client: this.client, error: known }));

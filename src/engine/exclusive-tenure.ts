@@ -159,7 +159,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   /** A reader inside the lease of this writer. */
   readInside(writer: SharedLease, terms: Terms): SharedLease {
     if (this.readers?.writer !== writer)
-      this.readers = new SharedTenure(this.lock.readers, this.hold, { writer });
+      this.readers = new SharedTenure(this.lock.readers, this.hold, { writer, outer: this });
     return this.readers.borrow(terms, writer);
   }
 
@@ -256,11 +256,15 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { commands } = this.context;
     const { epoch } = commands;
     this.end(by);
+    this.endSent();
     let loss: LockLostError | null;
     try {
       const answer = await this.#one.yield(this.hold, waiter);
-      loss = answer && this.lossOf(by, held, answer, commands.epoch !== epoch);
+      const isBroken = commands.epoch !== epoch;
+      this.endAnswered({ answer: answer ?? { is: "released", clock: 0 }, isBroken });
+      loss = answer && this.lossOf(by, held, answer, isBroken);
     } catch (error) {
+      this.endAnswered({ answer: null, isBroken: false, error });
       throw unconfirmed(this.hold, error, this.kind);
     } finally {
       by.settle();
@@ -369,11 +373,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { readers, context } = this;
     const held = clocks.mono.now() - lease.since;
     context.watchdog.leases.delete(lease);
-    context.leave(this.kind, this.hold);
     if (this.users.delete(lease)) {
-      this.end(lease);
+      this.leave(lease);
       this.#one.start();
-    }
+    } else context.leave(this.kind, this.hold);
     this.toldLost(lease, held, error);
     if (readers?.writer === lease) readers.lose(error.reason, error.by);
   }

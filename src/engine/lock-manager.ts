@@ -134,21 +134,18 @@ export class LockManager implements Context {
     const { terms, wait, signal, by, came, batchedTry, passes = kind.localHandoffs } = request;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return this.#enterFollowed(kind, name, request, take);
+    // RACE: before any event, because its listener may make a call, which needs another number.
+    const caller = by ?? this.newCaller(kind.eventKind);
     const localLock = this.#localLocks.get(kind)?.get(name);
     if (localLock?.isOpen && !signal?.aborted) {
       // Cached since it was unlocked: no round trip.
-      const lease = localLock.takeIn(
-        { terms, passes },
-        by ?? { call: this.#calls + 1, kind: kind.eventKind },
-      );
+      const lease = localLock.takeIn({ terms, passes }, caller);
       if (lease) {
-        if (!by) this.#calls++;
         if (batchedTry) batchedTry.hold = lease.hold;
         return Promise.resolve(take(lease));
       }
     }
     return new Promise<T | null>((resolve) => {
-      const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
       try {
         if (this.isClosed) throw new ClientClosedError(name);
         if (this.commands.ended) throw ended(name, kind, this.commands);

@@ -1,15 +1,15 @@
-import { LockLostError } from "../api/errors.ts";
+import { type LockError, LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { SHARE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
-import type { AttemptAnswer, HolderFlag, RenewAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE } from "./lease/release-outcome.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { KeptEnd } from "./linger-learner.ts";
 import { type Applicant, ttlFor } from "./policies/fits.ts";
@@ -41,16 +41,19 @@ export class SharedTenure extends Tenure implements Openness {
   asked: Instant;
   isClosed: boolean;
   isJoining = false;
-  /** Its users are part of a writer's call. */
-  #isInside: boolean;
+  /**
+   * The writer's tenure, while its users are part of the writer's call: it ends the hold, whether or
+   * not one of them stays as long. Null: it has a hold of its own.
+   */
+  #outer: Tenure | null;
   readonly #lingers: boolean;
   /** The last user, whose hold goes at the end of this turn of the event loop. */
   #leaving: Leaver | null = null;
 
-  constructor(lock: TenureHome, hold: Hold, { writer, lingers = false }: Beginning) {
+  constructor(lock: TenureHome, hold: Hold, { writer, outer, lingers = false }: Beginning) {
     super(lock, hold);
     this.writer = writer ?? null;
-    this.#isInside = writer !== undefined;
+    this.#outer = outer ?? null;
     this.#lingers = lingers;
     const isKnown = writer === undefined && hold.wantedAt === null;
     // RACE: the time counts from the sending: by the time the answer is read, a writer may have
@@ -273,7 +276,10 @@ export class SharedTenure extends Tenure implements Openness {
 
   /** A join was answered, or its user lost the hold: without a user the hold goes. */
   #leaveUnused(): void {
-    if (this.#isUnused && !this.#leaving) this.#giveBack();
+    if (!this.#isUnused || this.#leaving) return;
+    // A loss that was reported is not reported again.
+    if (this.isLost) this.leave();
+    else this.#giveBack();
   }
 
   /** Has it neither a user nor a use? */
@@ -287,12 +293,16 @@ export class SharedTenure extends Tenure implements Openness {
     this.lock.ended(this);
   }
 
+  override foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
+    return this.#outer?.foundNone(by, held, answer) ?? super.foundNone(by, held, answer);
+  }
+
   /** The writer has left, and its readers stay: the hold is theirs. */
   outlive(lock: TenureHome): void {
     // The first local lock may have been dropped meanwhile, because no caller waited there.
     this.lock = lock;
     this.writer = null;
-    this.#isInside = false;
+    this.#outer = null;
     this.lock.began(this);
   }
 
@@ -364,7 +374,7 @@ export class SharedTenure extends Tenure implements Openness {
   /** A user's time is over, or the hold's. */
   lost(lease: SharedLease, error: LockLostError): void {
     const held = this.leaves(lease);
-    if (!this.#isInside) this.toldLost(lease, held, error);
+    if (!this.#outer) this.toldLost(lease, held, error);
     if (this.#isUnused) this.leave();
   }
 
@@ -402,6 +412,7 @@ export class SharedTenure extends Tenure implements Openness {
 /** How it begins: inside a writer's lease, or with its own hold. */
 interface Beginning {
   readonly writer?: SharedLease;
+  readonly outer?: Tenure;
   /** May it stay with this process when the last user has left? */
   readonly lingers?: boolean;
 }

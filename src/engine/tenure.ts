@@ -61,7 +61,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** Have two users been inside at a time? */
   protected isShared = false;
   /** Was it lost before it ended here? */
-  #isLost = false;
+  protected isLost = false;
   /** How the command that ended it was answered. Null: none was sent. */
   #ended: Ended | "sent" | null = null;
   /** Commands that were sent before that one, and wait for its answer. */
@@ -403,8 +403,33 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
    * is withdrawn, not released.
    */
   protected leave(by: Departure | null = null): void {
+    const { kind, isOver } = this;
     this.end(by);
-    this.context.leave(this.kind, this.hold);
+    const hasSeveralUsers = kind.policy !== "exclusive" || kind.sharing !== undefined;
+    if (hasSeveralUsers && !isOver && !this.isLost) this.#withdraw();
+    else this.context.leave(kind, this.hold);
+  }
+
+  /** Users may have left whose commands are under way: the first answer is theirs too. */
+  #withdraw(): void {
+    const { kind, hold, context } = this;
+    const { commands } = context;
+    this.endSent();
+    const { epoch } = commands;
+    const withdraw = async (): Promise<void> => {
+      try {
+        // Kinds with several users answer as to a release.
+        const { is } = (await kind.withdraw(hold)) as ReleaseAnswer;
+        // RACE: its first copy may have been executed before the connection broke.
+        const isKnown = is === "released" || commands.epoch === epoch;
+        this.endAnswered({ answer: isKnown ? { is, clock: 0 } : null, isBroken: false });
+      } catch (error) {
+        // It may have been executed, so what later tries find proves nothing.
+        this.endAnswered({ answer: null, isBroken: false, error });
+        throw error;
+      }
+    };
+    context.leave({ withdraw }, hold);
   }
 
   /** `by`: the last user; null: no event reports a loss. */
@@ -442,8 +467,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.#ended = "sent";
   }
 
-  /** It was answered, or not. */
+  /** It was answered, or not. Its first outcome counts. */
   endAnswered(ended: Ended): void {
+    if (this.#ended !== "sent") return;
     this.#ended = ended;
     for (const answered of this.#overtaken ?? []) answered(ended);
   }
@@ -464,8 +490,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         this.#overtaken ??= [];
         this.#overtaken.push(resolve);
       });
-    // It ended without a command that says more: its loss was reported, or it was withdrawn.
-    if (ended === null) return this.#isLost ? this.lossOf(by, held, answer, false) : null;
+    if (ended === null) return this.lossOf(by, held, answer, false);
     if (ended.answer) return this.lossOf(by, held, ended.answer, ended.isBroken);
     return unconfirmed(this.hold, ended.error, this.kind);
   }
@@ -490,7 +515,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** No caller has it any more: neither its users nor one that enters. */
   lose(reason: LossReason, by: string | null = null): void {
-    if (!this.isOver) this.#isLost = true;
+    if (!this.isOver) this.isLost = true;
     // RACE: the listeners of one user's loss would find the others still inside.
     this.context.events.step(() => {
       for (const user of [...this.users]) user.lose(reason, by);

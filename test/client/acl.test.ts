@@ -66,8 +66,11 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
     await allow("-subscribe");
     const [a, b] = [await join(), await join()];
     const name = freshName();
+    const codes = new Set<string>();
+    for (const { locks } of [a, b]) locks.on("error", ({ code }) => codes.add(code));
     const held = await a.locks[kind](name).lock();
     await expect(b.locks[kind](name).lock()).rejects.toThrow(/NOPERM.*subscribe/);
+    await until(() => codes.has("NO_MESSAGES"));
     await held.unlock();
     await until(async () => (await own.admin.keys("*")).every((key) => key === "holdfast:clock"));
   });
@@ -109,6 +112,10 @@ describe.skipIf(!serverIs("7.0"))("in Cluster", () => {
         connect: () => cluster.connect(user),
         client: { leaseTime: 6_000 },
       });
+      let told = 0;
+      locks.on("error", ({ code }) => {
+        if (code === "NO_MESSAGES") told++;
+      });
       const lock = locks.lock(freshName());
       const held = await lock.lock();
       let isWaiting = true;
@@ -129,6 +136,7 @@ describe.skipIf(!serverIs("7.0"))("in Cluster", () => {
       };
       expect(await refused()).toBeLessThanOrEqual(2); // its own, and that of the new connection
       expect(isWaiting).toBe(true);
+      expect(told).toBe(1);
       await held.unlock();
       await (await next)?.unlock();
       await parties.close();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { BaseLease, LockClient, LockEvents } from "../../src/index.ts";
+import type { BaseLease, Lease, LockClient, LockEvents } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
@@ -96,4 +96,42 @@ it("a listener of one caller's loss finds that no caller of the same hold has it
   // The answer says that the hold is gone.
   await expect(leases[0]?.extend(LEASE)).rejects.toMatchObject({ code: "LOCK_LOST" });
   expect(seen).toEqual(Array.from({ length: 6 }, () => [false, false, false]));
+});
+
+it("a listener of one caller's `wait` aborts the other: `giveup` comes after the `wait` of the same call", async () => {
+  const { mine, theirs, name } = await two();
+  const held = await theirs.lock(name).lock();
+  await mine.lock(freshName()).withLock(() => {});
+  const enough = new AbortController();
+  const told: (readonly [string, number])[] = [];
+  mine.once("wait", () => enough.abort("enough"));
+  for (const event of ["wait", "giveup", "acquire"] as const)
+    mine.on(event, (({ call }: { call: number }) => told.push([event, call])) as LockEvents[typeof event]);
+  const [first, second] = [mine.lock(name).lock(), mine.lock(name).lock({ signal: enough.signal })];
+  await expect(second).rejects.toBe("enough");
+  await held.unlock();
+  await (await first).unlock();
+  const [call = 0] = told.map(([, one]) => one);
+  expect(told).toEqual([
+    ["wait", call],
+    ["wait", call + 1],
+    ["giveup", call + 1],
+    ["acquire", call],
+  ]);
+});
+
+it("a listener of `acquire` that makes a call: each call has a number of its own", async () => {
+  const { mine, name } = await two();
+  const { read } = mine.readWriteLock(name);
+  const first = await read.lock();
+  const calls: number[] = [];
+  const made: Promise<Lease>[] = [];
+  mine.on("acquire", ({ call }) => {
+    calls.push(call);
+    if (made.length < 3) made.push(read.lock());
+  });
+  await (await read.lock()).unlock();
+  const leases = [first, ...(await Promise.all(made))];
+  expect([calls.length, new Set(calls).size]).toEqual([4, 4]);
+  for (const lease of leases) await lease.unlock();
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { openReadWrite } from "../read-write/pairs.ts";
-import { PoolStage, together } from "../semaphore/pooled.ts";
+import { PoolStage } from "../semaphore/pooled.ts";
 import { heard } from "../support/kept-reads.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { waiting } from "../support/semaphores.ts";
@@ -13,6 +13,8 @@ import { until } from "../support/until.ts";
 // What it finds then says nothing about the time in which its caller was inside.
 
 const stage = new PoolStage();
+/** A lease that ends by itself, long before its hold does. */
+const SHORT = { maxHold: 1_000 };
 
 /** A hold that two callers of `near` share. */
 interface Shared {
@@ -20,11 +22,15 @@ interface Shared {
   first(): Promise<unknown>;
   /** The last one leaves, and ends it. */
   last(): Promise<unknown>;
+  /** The last one's lease. */
+  readonly lease: { readonly held: boolean };
   /** How many holds, or permits, Redis has. */
   count(): Promise<number>;
   readonly key: string;
 }
 type Scenario = (shared: Shared) => Promise<void>;
+/** Makes a hold; `terms`: of its last caller. */
+type MakeHold = (scenario: Scenario, terms?: { maxHold?: number }) => Promise<void>;
 
 /** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
 function body() {
@@ -43,26 +49,32 @@ function body() {
   return { run, isInside, leave: () => leave() };
 }
 
-const holds: Record<string, (scenario: Scenario) => Promise<void>> = {
-  async "two permits"(scenario) {
+const holds: Record<string, MakeHold> = {
+  async "two permits"(scenario, terms = {}) {
     const pair = await stage.open(3);
-    const [alone, first, last] = await together(pair, 3, [1, 1, 1]);
-    await alone?.release();
+    const held = await pair.theirs.acquire(3);
+    const head = pair.mine.acquire();
+    await waiting(pair.theirs, 1);
+    const both = Promise.all([pair.mine.acquire(), pair.mine.acquire(terms)]);
+    await held.release();
+    const [first, last] = await both;
+    await (await head).release();
     await scenario({
-      first: async () => first?.release(),
-      last: async () => last?.release(),
+      first: () => first.release(),
+      last: () => last.release(),
+      lease: last,
       count: async () => (await pair.theirs.inspect()).used,
       key: `holdfast:semaphore:{${pair.mine.name}}`,
     });
   },
 
-  async "two permits, one with `confirm`"(scenario) {
+  async "two permits, one with `confirm`"(scenario, terms = {}) {
     const pair = await stage.open(3);
     const [{ run, isInside, leave }, held] = [body(), await pair.theirs.acquire(3)];
     const head = pair.mine.acquire();
     await waiting(pair.theirs, 1);
     const done = pair.mine.withPermits(1, { confirm: true }, run);
-    const second = pair.mine.acquire();
+    const second = pair.mine.acquire(terms);
     await held.release();
     await isInside;
     const last = await second;
@@ -73,27 +85,49 @@ const holds: Record<string, (scenario: Scenario) => Promise<void>> = {
         return done;
       },
       last: () => last.release(),
+      lease: last,
       count: async () => (await pair.theirs.inspect()).used,
       key: `holdfast:semaphore:{${pair.mine.name}}`,
     });
   },
 
-  async "a scope's writer and its reader"(scenario) {
+  async "a scope's writer and its reader"(scenario, terms = {}) {
     const { mine, theirs } = await openReadWrite(stage);
     await stage.near.locks.scope(async () => {
-      const [writer, reader] = [await mine.write.lock(), await mine.read.lock()];
+      const [writer, reader] = [await mine.write.lock(), await mine.read.lock(terms)];
       await scenario({
         first: () => writer.unlock(),
         last: () => reader.unlock(),
+        lease: reader,
         count: async () => (await theirs.inspect()).holders.length,
         key: `holdfast:rw:{${mine.name}}`,
       });
     });
   },
 
-  async "two readers, one with `confirm`"(scenario) {
+  async "a scope's reader with `confirm` and its writer"(scenario, terms = {}) {
     const { mine, theirs } = await openReadWrite(stage);
-    const last = await mine.read.lock();
+    await stage.near.locks.scope(async () => {
+      const writer = await mine.write.lock(terms);
+      const { run, isInside, leave } = body();
+      const done = mine.read.withLock({ confirm: true }, run);
+      await isInside;
+      await scenario({
+        first() {
+          leave();
+          return done;
+        },
+        last: () => writer.unlock(),
+        lease: writer,
+        count: async () => (await theirs.inspect()).holders.length,
+        key: `holdfast:rw:{${mine.name}}`,
+      });
+    });
+  },
+
+  async "two readers, one with `confirm`"(scenario, terms = {}) {
+    const { mine, theirs } = await openReadWrite(stage);
+    const last = await mine.read.lock(terms);
     const { run, isInside, leave } = body();
     const done = mine.read.withLock({ confirm: true }, run);
     await isInside;
@@ -104,6 +138,7 @@ const holds: Record<string, (scenario: Scenario) => Promise<void>> = {
         return done;
       },
       last: () => last.unlock(),
+      lease: last,
       count: async () => (await theirs.inspect()).holders.length,
       key: `holdfast:rw:{${mine.name}}`,
     });
@@ -120,8 +155,8 @@ const outcomes = async (calls: readonly Promise<unknown>[]) =>
   );
 
 /**
- * Redis does not know the script of the first caller's command, and then learns it: the command of
- * the last one runs before the first one's comes again, as text. `before`: before the last one's.
+ * Redis does not know the script of the first caller's command, and then learns it: the hold ends
+ * before the first command comes again, as text. `before`: before its end.
  */
 async function unknownScript({ first, last, count }: Shared, before = async () => {}) {
   const { proxy, far } = stage;
@@ -175,6 +210,34 @@ describe.each(Object.entries(holds))("%s", (_, hold) => {
       expect([told, lost.length]).toEqual([[isLost, isLost], 2]);
     }));
 
+  it("is not reported as lost when the lease of the last caller ended in between, and it was withdrawn", () =>
+    hold(async (shared) => {
+      const lost = heard(stage.near, "lost");
+      stage.near.locks.on("error", () => {}); // a renewal is not answered
+      const ended = () => until(() => !shared.lease.held, { what: "the lease ended" });
+      const [told] = await unknownScript({ ...shared, last: ended });
+      expect([told, lost.map(({ error }) => error.reason)]).toEqual([null, ["expired"]]);
+      await shared.last().catch(() => {});
+    }, SHORT));
+
+  it("is reported as lost to a caller that has left when its key was deleted, and the other one's lease ended", () =>
+    hold(async ({ first, last, lease, key }) => {
+      const lost = heard(stage.near, "lost");
+      stage.near.locks.on("error", () => {}); // a renewal is not answered
+      const { proxy, far } = stage;
+      await far.redis.del(key);
+      proxy.record();
+      proxy.holdReplies("commands");
+      const calls = [first()];
+      await until(() => proxy.commands.length > 0, { what: "the first command sent" });
+      const isWithdrawn = () => proxy.commands.some(({ command }) => command[1] === countedLua.leave.sha);
+      await until(() => !lease.held && isWithdrawn(), { what: "the hold withdrawn" });
+      proxy.thaw();
+      expect(await outcomes(calls)).toEqual([["LOCK_LOST", "gone"]]);
+      expect(lost.map(({ error }) => error.reason)).toEqual(["expired", "gone"]);
+      await last().catch(() => {});
+    }, SHORT));
+
   it("is reported as lost also to a caller that leaves in the turn in which the other one's loss is read", () =>
     hold(async ({ first, last, key }) => {
       const lost = heard(stage.near, "lost");
@@ -196,4 +259,23 @@ describe.each(Object.entries(holds))("%s", (_, hold) => {
       const isLost = ["LOCK_LOST", "gone"];
       expect([await outcomes(calls), lost.length]).toEqual([[isLost, isLost], 2]);
     }));
+});
+
+it("a force-release that is read while a reader is joining is reported once", async () => {
+  const { mine, theirs } = await openReadWrite(stage);
+  const { near, proxy } = stage;
+  const first = await mine.read.lock({ lease: 10_000 });
+  const lost = heard(near, "lost");
+  proxy.record();
+  proxy.holdReplies("commands");
+  // Its longer lease is asked for.
+  const second = mine.read.lock({ lease: 60_000 });
+  await until(() => proxy.commands.length > 0, { what: "the join sent" });
+  await theirs.read.forceUnlock();
+  await until(() => !first.held, { what: "the loss read" });
+  proxy.thaw();
+  await (await second).unlock();
+  await near.redis.ping();
+  expect(lost.map(({ error, call }) => [error.reason, call > 0])).toEqual([["revoked", true]]);
+  await first.unlock().catch(() => {});
 });

@@ -5,7 +5,6 @@ import { type LossReason, nounOf } from "../../api/wording.ts";
 import { FIRST_REPLY, LEASE_MIN } from "../../defaults.ts";
 import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
-import { detached } from "../../util/detached.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
@@ -281,8 +280,7 @@ export class SharedLease implements Caller, Departure {
   }
 
   #abort(): void {
-    const controller = this.#controller;
-    if (controller) this.owner.context.events.afterStep(() => detached(() => controller.abort(this.loss)));
+    if (this.#controller) this.owner.context.events.abort(this.#controller, this.loss);
   }
 }
 

@@ -92,7 +92,6 @@ export class Census {
       locks.on(event as keyof LockEvents, listener as () => void);
     subscribe("holdfast:renew", this.#renewed);
     subscribe("holdfast:error", this.#failed);
-    to.errors("NO_MESSAGES", 0);
   }
 
   /** For how many seconds the oldest hold, or pending wait, of each series has lasted; 0 without one. */
@@ -174,6 +173,7 @@ export class Census {
     this.#to.timeouts(series, 0);
     this.#to.renewFailures(series, 0);
     this.#to.passes(series, 0);
+    this.#to.errors("NO_MESSAGES", 0);
     for (const reason of Object.keys(REASONS)) this.#to.losses(series, reason as LossReason, 0);
     return series;
   }
