@@ -306,7 +306,7 @@ export class Events extends EventEmitter {
       this.#isInStep = false;
       // RACE: first, because a listener of `lost` may check the signal.
       for (let abort = this.#aborts.shift(); abort; abort = this.#aborts.shift()) abort();
-      this.#tellAll();
+      if (this.#untold.length > 0) this.#tellAll();
     }
   }
 
@@ -327,7 +327,7 @@ export class Events extends EventEmitter {
    * before.
    */
   #tellAll(): void {
-    if (this.#isTelling || this.#untold.length === 0) return;
+    if (this.#isTelling) return;
     this.#isTelling = true;
     try {
       for (let tell = this.#untold.shift(); tell; tell = this.#untold.shift()) tell();

@@ -362,7 +362,8 @@ export class Acquisition implements Expecting {
   granted(id: string, grant: Grant): boolean {
     const { hold, state } = this;
     if (hold?.id !== id) return false;
-    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, null, 0);
+    if ((state === "asking" || state === "parked") && hold.fits(grant))
+      this.#lock.context.events.step(() => this.#own(grant, null, 0));
     return true;
   }
 

@@ -256,15 +256,15 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { commands } = this.context;
     const { epoch } = commands;
     this.end(by);
-    this.endSent();
+    this.ending.sent();
     let loss: LockLostError | null;
     try {
       const answer = await this.#one.yield(this.hold, waiter);
       const isBroken = commands.epoch !== epoch;
-      this.endAnswered({ answer: answer ?? { is: "released", clock: 0 }, isBroken });
+      this.ending.answered({ answer: answer ?? { is: "released", clock: 0 }, isBroken });
       loss = answer && this.lossOf(by, held, answer, isBroken);
     } catch (error) {
-      this.endAnswered({ answer: null, isBroken: false, error });
+      this.ending.answered({ answer: null, error });
       throw unconfirmed(this.hold, error, this.kind);
     } finally {
       by.settle();

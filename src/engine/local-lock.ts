@@ -285,7 +285,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
         : new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
     this.context.inbox.expected.set(hold.id, tenure);
-    this.context.events.step(() => tenure.found(one, isDirect));
+    tenure.found(one, isDirect);
   }
 
   began(tenure: Tenure): void {

@@ -135,7 +135,7 @@ export class LockManager implements Context {
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return this.#enterFollowed(kind, name, request, take);
     // RACE: before any event, because its listener may make a call, which needs another number.
-    const caller = by ?? this.newCaller(kind.eventKind);
+    const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
     const localLock = this.#localLocks.get(kind)?.get(name);
     if (localLock?.isOpen && !signal?.aborted) {
       // Cached since it was unlocked: no round trip.

@@ -192,7 +192,7 @@ export class PooledTenure extends Tenure implements Pool {
     const { epoch } = commands;
     if (stays === 0) {
       this.end(null);
-      this.endSent();
+      this.ending.sent();
     }
     cleanup.releases++;
     const done = (failures: readonly (LockError | null)[] = []): void => {
@@ -207,7 +207,7 @@ export class PooledTenure extends Tenure implements Pool {
     };
     this.kind.shrink?.(hold, stays, {
       answered: (answer) => {
-        if (stays === 0) this.endAnswered({ answer, isBroken: commands.epoch !== epoch });
+        if (stays === 0) this.ending.answered({ answer, isBroken: commands.epoch !== epoch });
         if (answer.is === "released") {
           done();
           return;
@@ -217,7 +217,7 @@ export class PooledTenure extends Tenure implements Pool {
         void Promise.all(found).then(done);
       },
       failed: (error) => {
-        if (stays === 0) this.endAnswered({ answer: null, isBroken: false, error });
+        if (stays === 0) this.ending.answered({ answer: null, error });
         if (this.isOver) context.leave(this.kind, hold);
         else shrinkAgain(this, () => this.#units);
         done(leavers.map(() => unconfirmed(hold, error, this.kind)));

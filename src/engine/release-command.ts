@@ -2,6 +2,7 @@ import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Context } from "./context.ts";
+import type { Ending } from "./ending.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
@@ -14,12 +15,7 @@ interface Releasing {
   readonly context: Context;
   /** Was it lost before its release? Then its holder is notified. */
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
-  /** The release was answered; null: it was not. */
-  endAnswered(ended: {
-    readonly answer: ReleaseAnswer | null;
-    readonly isBroken: boolean;
-    readonly error?: unknown;
-  }): void;
+  readonly ending: Ending;
 }
 
 /** A caller that has left, and whose release waits for the end of a turn of the event loop. */
@@ -51,13 +47,15 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
   answered(answer: ReleaseAnswer): void {
     const { commands, events } = this.tenure.context;
     const isBroken = commands.epoch !== this.#epoch;
-    events.step(() => {
-      // Nothing was released, so no message is sent, and we were waiting for it.
-      if (answer.is !== "released") this.waiting?.woken();
-      const loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
-      this.#end(loss ? failing(loss) : undefined);
-      this.tenure.endAnswered({ answer, isBroken });
-    });
+    if (answer.is === "released") this.#end(undefined);
+    else
+      events.step(() => {
+        // Nothing was released, so no message is sent, and we were waiting for it.
+        this.waiting?.woken();
+        const loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
+        this.#end(loss ? failing(loss) : undefined);
+      });
+    this.tenure.ending.answered({ answer, isBroken });
   }
 
   failed(error: unknown): void {
@@ -65,7 +63,7 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
     this.waiting?.woken();
     context.leave(kind, hold);
     this.#end(failing(unconfirmed(hold, error, kind)));
-    this.tenure.endAnswered({ answer: null, isBroken: false, error });
+    this.tenure.ending.answered({ answer: null, error });
   }
 
   #end(failed: undefined | Promise<never>): void {

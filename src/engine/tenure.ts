@@ -7,6 +7,7 @@ import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
+import { Ending } from "./ending.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
@@ -62,10 +63,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   protected isShared = false;
   /** Was it lost before it ended here? */
   protected isLost = false;
-  /** How the command that ended it was answered. Null: none was sent. */
-  #ended: Ended | "sent" | null = null;
-  /** Commands that were sent before that one, and wait for its answer. */
-  #overtaken: ((ended: Ended) => void)[] | null = null;
+  readonly ending = new Ending();
 
   constructor(lock: TenureHome, hold: Hold) {
     this.kind = lock.kind;
@@ -391,7 +389,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
    */
   protected release(by: Departure, held: number, waiting: { woken(): void } | null): Promise<void> {
     this.end(by);
-    this.endSent();
+    this.ending.sent();
     // A plain promise: its rejections get the caller's line where they are made.
     return new Promise((resolve) => {
       this.kind.release(this.hold, new ReleaseCommand(this, by, held, waiting, resolve));
@@ -414,7 +412,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   #withdraw(): void {
     const { kind, hold, context } = this;
     const { commands } = context;
-    this.endSent();
+    this.ending.sent();
     const { epoch } = commands;
     const withdraw = async (): Promise<void> => {
       try {
@@ -422,10 +420,10 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         const { is } = (await kind.withdraw(hold)) as ReleaseAnswer;
         // RACE: its first copy may have been executed before the connection broke.
         const isKnown = is === "released" || commands.epoch === epoch;
-        this.endAnswered({ answer: isKnown ? { is, clock: 0 } : null, isBroken: false });
+        this.ending.answered({ answer: isKnown ? { is, clock: 0 } : null });
       } catch (error) {
         // It may have been executed, so what later tries find proves nothing.
-        this.endAnswered({ answer: null, isBroken: false, error });
+        this.ending.answered({ answer: null, error });
         throw error;
       }
     };
@@ -452,46 +450,24 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** It ends while idle, and its release is sent together with others. */
   takeLeave(): void {
     this.end(null);
-    this.endSent();
+    this.ending.sent();
   }
 
   /** The release was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
     if (answer === null) this.context.leave(this.kind, this.hold);
     else this.lossOf(this.nobody(), 0, answer, isBroken);
-    this.endAnswered({ answer, isBroken });
-  }
-
-  /** The command that ends it was sent. */
-  endSent(): void {
-    this.#ended = "sent";
-  }
-
-  /** It was answered, or not. Its first outcome counts. */
-  endAnswered(ended: Ended): void {
-    if (this.#ended !== "sent") return;
-    this.#ended = ended;
-    for (const answered of this.#overtaken ?? []) answered(ended);
+    this.ending.answered({ answer, isBroken });
   }
 
   /**
    * A command of a caller that has left found no hold. Resolves with what its call rejects with:
-   * its loss, or that its release is not confirmed; null: it has lost nothing.
-   *
-   * RACE: another caller of the hold may have left since, and ended it. Both commands may have been
-   * under way then, and this one may have run after the other one, or a second time: Redis did not
-   * know its script at first, or the connection broke before its reply. Then it proves nothing, and
-   * the answer to the command that ended the hold counts for all that have left it.
+   * its loss, or that its release is not confirmed; null: it has lost nothing. RACE: see `Ending`.
    */
   async foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
-    let ended = this.#ended;
-    if (ended === "sent")
-      ended = await new Promise<Ended>((resolve) => {
-        this.#overtaken ??= [];
-        this.#overtaken.push(resolve);
-      });
+    const ended = await this.ending.outcome();
     if (ended === null) return this.lossOf(by, held, answer, false);
-    if (ended.answer) return this.lossOf(by, held, ended.answer, ended.isBroken);
+    if (ended.answer) return this.lossOf(by, held, ended.answer, ended.isBroken === true);
     return unconfirmed(this.hold, ended.error, this.kind);
   }
 
@@ -565,16 +541,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.hold.isRevoked = true;
     this.lose("revoked", by);
   }
-}
-
-/**
- * How the command that ended a hold was answered; null: it was not. `isBroken`: the connection was
- * lost in between.
- */
-interface Ended {
-  readonly answer: ReleaseAnswer | null;
-  readonly isBroken: boolean;
-  readonly error?: unknown;
 }
 
 /** What a tenure needs of its lock, and reports to it. */

@@ -67,6 +67,9 @@ const QUEUE = ":queue";
 const globOf = (...texts: readonly string[]): string =>
   texts.map((text) => text.replace(/[\\*?[\]]/g, "\\$&")).join("*");
 
+/** Is this channel that of an election's news? */
+export const isNews = (channel: string): boolean => channel.includes("holdfast:election:{");
+
 const GRANTED = /^holdfast:(?:(rw|semaphore|election):)?\{/;
 
 const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;

@@ -8,6 +8,7 @@ import { idleTimers as customTimers, setImmediate, setTimeout } from "../util/re
 import { Channel, type Listener } from "./channel.ts";
 import { Deafness } from "./deafness.ts";
 import type { Listener as Connection, Place } from "./driver.ts";
+import { isNews } from "./keys.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
@@ -253,9 +254,11 @@ export class Subscriber implements Subscriptions {
       // Changes made meanwhile have been handled.
       if (this.#connection !== connection || this.#forgotten !== forgotten) return;
       for (const name of names) this.#channels.get(name)?.lost(error);
-      this.#failed(error, error instanceof TimeoutError ? this.#commands.replyTimeout : 0);
+      const isSilent = error instanceof TimeoutError;
+      // An observer that may not receive the news of its election reports that by itself.
+      if (isSilent || !names.every(isNews)) this.#failed(error, isSilent ? this.#commands.replyTimeout : 0);
       // Half open: TCP would notice in a quarter of an hour.
-      if (error instanceof TimeoutError) this.#replace();
+      if (isSilent) this.#replace();
       this.#source.onStray?.();
       this.#subscribeLater(names);
       return;

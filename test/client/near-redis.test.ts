@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { LockError } from "../../src/index.ts";
 import { spinLock } from "../../src/spin.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
@@ -18,6 +19,8 @@ afterAll(async () => {
 it("without SUBSCRIBE a caller that would wait is refused with the reason, check() says so, and a spinLock works", async () => {
   const join = () => parties.join({ url: server.url });
   const [a, b] = [(await join()).locks, (await join()).locks];
+  const told: string[] = [];
+  for (const locks of [a, b]) locks.on("error", (error) => told.push((error as LockError).code));
   const name = freshName();
   const held = await a.lock(name).lock();
   await expect(b.lock(name).lock()).rejects.toThrow(/cannot be subscribed to, because .*unknown command/);
@@ -29,4 +32,5 @@ it("without SUBSCRIBE a caller that would wait is refused with the reason, check
   const next = spinLock(b, name).lock();
   await spinning.unlock();
   await (await next).unlock();
+  expect(new Set(told)).toEqual(new Set(["NO_MESSAGES"]));
 });

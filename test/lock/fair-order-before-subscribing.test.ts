@@ -100,6 +100,7 @@ describe("while the subscriber's connection hangs", () => {
     port = (hole.address() as { port: number }).port;
     redis = new HangingDuplicates(testUrl());
     locks = createLockClient(redis, { replyTimeout: 2_000 });
+    locks.on("error", () => {}); // NO_MESSAGES
   });
   afterAll(async () => {
     await locks.close({ grace: 0 });
@@ -119,6 +120,7 @@ describe("while the subscriber's connection hangs", () => {
     const { locks: others } = await parties.join();
     // A client of its own: nobody has given up before.
     const patient = createLockClient(redis, { replyTimeout: 1_000 });
+    patient.on("error", () => {}); // NO_MESSAGES
     onTestFinished(() => patient.close({ grace: 0 }));
     const name = freshName();
     const held = await others.fairLock(name).lock();

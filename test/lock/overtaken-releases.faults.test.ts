@@ -13,8 +13,10 @@ import { until } from "../support/until.ts";
 // What it finds then says nothing about the time in which its caller was inside.
 
 const stage = new PoolStage();
-/** A lease that ends by itself, long before its hold does. */
-const SHORT = { maxHold: 1_000 };
+/** Explicit leases: no renewal comes in between. */
+const LEASE = { lease: 20_000 };
+/** One that ends long before its hold does. */
+const SHORT = { ...LEASE, maxHold: 1_000 };
 
 /** A hold that two callers of `near` share. */
 interface Shared {
@@ -30,7 +32,7 @@ interface Shared {
 }
 type Scenario = (shared: Shared) => Promise<void>;
 /** Makes a hold; `terms`: of its last caller. */
-type MakeHold = (scenario: Scenario, terms?: { maxHold?: number }) => Promise<void>;
+type MakeHold = (scenario: Scenario, terms?: { lease: number; maxHold?: number }) => Promise<void>;
 
 /** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
 function body() {
@@ -50,12 +52,12 @@ function body() {
 }
 
 const holds: Record<string, MakeHold> = {
-  async "two permits"(scenario, terms = {}) {
+  async "two permits"(scenario, terms = LEASE) {
     const pair = await stage.open(3);
     const held = await pair.theirs.acquire(3);
     const head = pair.mine.acquire();
     await waiting(pair.theirs, 1);
-    const both = Promise.all([pair.mine.acquire(), pair.mine.acquire(terms)]);
+    const both = Promise.all([pair.mine.acquire(LEASE), pair.mine.acquire(terms)]);
     await held.release();
     const [first, last] = await both;
     await (await head).release();
@@ -68,12 +70,12 @@ const holds: Record<string, MakeHold> = {
     });
   },
 
-  async "two permits, one with `confirm`"(scenario, terms = {}) {
+  async "two permits, one with `confirm`"(scenario, terms = LEASE) {
     const pair = await stage.open(3);
     const [{ run, isInside, leave }, held] = [body(), await pair.theirs.acquire(3)];
     const head = pair.mine.acquire();
     await waiting(pair.theirs, 1);
-    const done = pair.mine.withPermits(1, { confirm: true }, run);
+    const done = pair.mine.withPermits(1, { ...LEASE, confirm: true }, run);
     const second = pair.mine.acquire(terms);
     await held.release();
     await isInside;
@@ -91,10 +93,10 @@ const holds: Record<string, MakeHold> = {
     });
   },
 
-  async "a scope's writer and its reader"(scenario, terms = {}) {
+  async "a scope's writer and its reader"(scenario, terms = LEASE) {
     const { mine, theirs } = await openReadWrite(stage);
     await stage.near.locks.scope(async () => {
-      const [writer, reader] = [await mine.write.lock(), await mine.read.lock(terms)];
+      const [writer, reader] = [await mine.write.lock(LEASE), await mine.read.lock(terms)];
       await scenario({
         first: () => writer.unlock(),
         last: () => reader.unlock(),
@@ -105,12 +107,12 @@ const holds: Record<string, MakeHold> = {
     });
   },
 
-  async "a scope's reader with `confirm` and its writer"(scenario, terms = {}) {
+  async "a scope's reader with `confirm` and its writer"(scenario, terms = LEASE) {
     const { mine, theirs } = await openReadWrite(stage);
     await stage.near.locks.scope(async () => {
       const writer = await mine.write.lock(terms);
       const { run, isInside, leave } = body();
-      const done = mine.read.withLock({ confirm: true }, run);
+      const done = mine.read.withLock({ ...LEASE, confirm: true }, run);
       await isInside;
       await scenario({
         first() {
@@ -125,11 +127,11 @@ const holds: Record<string, MakeHold> = {
     });
   },
 
-  async "two readers, one with `confirm`"(scenario, terms = {}) {
+  async "two readers, one with `confirm`"(scenario, terms = LEASE) {
     const { mine, theirs } = await openReadWrite(stage);
     const last = await mine.read.lock(terms);
     const { run, isInside, leave } = body();
-    const done = mine.read.withLock({ confirm: true }, run);
+    const done = mine.read.withLock({ ...LEASE, confirm: true }, run);
     await isInside;
     expect((await theirs.inspect()).holders).toHaveLength(1);
     await scenario({
@@ -213,7 +215,6 @@ describe.each(Object.entries(holds))("%s", (_, hold) => {
   it("is not reported as lost when the lease of the last caller ended in between, and it was withdrawn", () =>
     hold(async (shared) => {
       const lost = heard(stage.near, "lost");
-      stage.near.locks.on("error", () => {}); // a renewal is not answered
       const ended = () => until(() => !shared.lease.held, { what: "the lease ended" });
       const [told] = await unknownScript({ ...shared, last: ended });
       expect([told, lost.map(({ error }) => error.reason)]).toEqual([null, ["expired"]]);
@@ -223,7 +224,6 @@ describe.each(Object.entries(holds))("%s", (_, hold) => {
   it("is reported as lost to a caller that has left when its key was deleted, and the other one's lease ended", () =>
     hold(async ({ first, last, lease, key }) => {
       const lost = heard(stage.near, "lost");
-      stage.near.locks.on("error", () => {}); // a renewal is not answered
       const { proxy, far } = stage;
       await far.redis.del(key);
       proxy.record();
