@@ -66,6 +66,10 @@ const ON_NODE_REDIS = [
   "test/election/terms.test.ts",
   "test/lock/lost-replies.faults.test.ts",
   "test/lock/resent-commands.faults.test.ts",
+  // The program in a project that has node-redis only.
+  "test/cli/ls-break-doctor.test.ts",
+  "test/cli/inspect-and-top.test.ts",
+  "test/cli/run.test.ts",
 ];
 
 export default defineConfig({

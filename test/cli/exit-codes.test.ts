@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli, cli, lastJson, sh, temporary } from "../support/cli.ts";
+import { Cli, cli, lastJson, programBeside, sh, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 
 // What `holdfast run` exits with, and what its line of JSON says of it.
@@ -21,18 +21,16 @@ describe("the exit code", () => {
     expect((await sh([], freshName(), line).finished).code).toBe(code);
   });
 
-  it("is 69 where ioredis is not installed, and the message says what to install", async () => {
-    const hooks = `export const resolve = (specifier, context, next) => {
-      if (specifier !== "ioredis") return next(specifier, context);
-      throw Object.assign(new Error("Cannot find package 'ioredis'"), { code: "ERR_MODULE_NOT_FOUND" });
-    }`;
-    const data = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
-    const register = `import { register } from "node:module"; register(${JSON.stringify(data(hooks))});`;
-    const env = { NODE_OPTIONS: `--import ${data(register)}` };
-    const { code, stderr, stdout } = await new Cli(testUrl(), ["ls"], { env }).finished;
+  it("is 69 where neither ioredis nor node-redis is installed, and the message says what to install", async () => {
+    const alone = programBeside();
+    const { code, stderr, stdout } = await new Cli(testUrl(), ["ls"], {}, ([node = ""]) => [
+      node,
+      alone,
+      "ls",
+    ]).finished;
     expect([code, stdout]).toEqual([69, ""]);
     expect(stderr.trim()).toBe(
-      "holdfast: The command holdfast needs ioredis, also where the application uses node-redis: npm install ioredis.",
+      "holdfast: The command holdfast needs a Redis client library in the project, and there is none: npm install ioredis, or npm install redis.",
     );
   });
 

@@ -12,6 +12,8 @@ import { until } from "./until.ts";
  */
 const { HOLDFAST_DRIVER: driver = "ioredis" } = process.env;
 export const onNodeRedis = driver !== "ioredis";
+/** The version of node-redis; null: it is ioredis. */
+export const nodeRedisVersion = onNodeRedis ? (driver === "node-redis5" ? 5 : 6) : null;
 
 /**
  * The connection that carries a party's locks: its ioredis connection, or, with
@@ -22,7 +24,7 @@ export function carrier<R extends Redis | Cluster>(redis: R): R | NodeRedisLike 
   if (!onNodeRedis || redis.options.lazyConnect) return redis;
   const known = carriers.get(redis);
   if (known) return known;
-  const made = nodeRedisLike(redis, driver === "node-redis5" ? 5 : 6);
+  const made = nodeRedisLike(redis, nodeRedisVersion ?? 6);
   carriers.set(redis, made);
   if (!redis.isCluster && !(redis as Redis).options.sentinels) standIn(redis as Redis, made);
   return made;

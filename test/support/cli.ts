@@ -1,9 +1,11 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { processes } from "../../src/tools/cli/run/processes.ts";
 import { codeOf } from "../../src/tools/cli/run/signals.ts";
+import { nodeRedisVersion } from "./carrier.ts";
 import { compiled } from "./compiled.ts";
 import { testUrl } from "./fixture.ts";
 import { until } from "./until.ts";
@@ -12,10 +14,12 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Below node_modules, so that its imports are found. */
 const folder = join(root, "node_modules", `.holdfast-cli-${process.pid}`);
 const living = new Set<ChildProcess>();
+/** Folders of projects that have the program and some packages, and that end with this process. */
+const projects: string[] = [];
 
 process.once("exit", () => {
   for (const child of living) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
+  for (const one of [folder, ...projects]) rmSync(one, { recursive: true, force: true });
 });
 
 /** A folder that ends with this process. */
@@ -23,6 +27,25 @@ export function temporary(): string {
   mkdirSync(folder, { recursive: true });
   return mkdtempSync(join(folder, "files-"));
 }
+
+/**
+ * The path of the program in a project that has, of all Redis client libraries, only this one:
+ * `libraries` are names of packages in this repository, such as "redis5" for version 5 of redis.
+ */
+export function programBeside(...libraries: readonly string[]): string {
+  // No folder above has any.
+  const project = mkdtempSync(join(tmpdir(), "holdfast-project-"));
+  projects.push(project);
+  mkdirSync(join(project, "node_modules"));
+  for (const name of ["eventemitter3", "p-timeout", ...libraries])
+    symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name.replace(/5$/, "")));
+  const program = join(project, "holdfast.mjs");
+  copyFileSync(compiled(SOURCE), program);
+  return program;
+}
+
+const SOURCE = new URL("../../src/tools/cli/index.ts", import.meta.url);
+let beside: string | undefined;
 
 /** A program's output, and how it ended. */
 export interface Finished {
@@ -87,9 +110,11 @@ export class Cli {
     ]);
   }
 
-  /** The path of the program. */
+  /** The path of the program: beside both libraries, or beside node-redis if it carries the locks. */
   static get program(): string {
-    return compiled(new URL("../../src/tools/cli/index.ts", import.meta.url));
+    if (nodeRedisVersion === null) return compiled(SOURCE);
+    beside ??= programBeside(nodeRedisVersion === 5 ? "redis5" : "redis");
+    return beside;
   }
 
   /** Kills the processes that a test has left, and waits for their end. */

@@ -1,19 +1,16 @@
-import type * as Ioredis from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../index.ts";
 import { visible } from "../../util/visible.ts";
 import type { CommonValues } from "./command.ts";
-import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
-import { type Patience, reach } from "./reach.ts";
+import { UsageError } from "./exit-codes.ts";
+import { type Connection, library } from "./library.ts";
+import { type Patience, reach, type Target } from "./reach.ts";
 import { showAddress, whyNot } from "./why-not.ts";
-
-/** How long a sentinel may take to answer, in ms. */
-const SENTINEL = 1_000;
 
 /** A connection that this program has opened, and a lock client on it. */
 export interface Connected {
   readonly locks: LockClient;
   /** For commands other than the lock client's; connects when it is first used. */
-  readonly redis: Ioredis.Redis | Ioredis.Cluster;
+  readonly redis: Connection["redis"];
   /** "(redis.example:6379, database 2, prefix hf:)", for sentences about what is not there. */
   readonly where: string;
   close(): Promise<void>;
@@ -76,8 +73,8 @@ function decoded(text: string): string {
 }
 
 /**
- * @throws ExitError if ioredis is missing, or no Redis can be reached; UsageError for addresses
- * that make no sense; the signal's reason.
+ * @throws ExitError if both client libraries are missing, or no Redis can be reached; UsageError for
+ * addresses that make no sense; the signal's reason.
  */
 export async function connect(
   given: Given,
@@ -86,91 +83,37 @@ export async function connect(
 ): Promise<Connected> {
   const { nodes, isGuess, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
-  const { Redis, Cluster } = await ioredis();
   const { username, password, db, isTls } = first;
   if (isCluster && db !== 0) throw new UsageError("A Cluster has only database 0.");
-  const login = {
-    ...(username === "" ? {} : { username }),
-    ...(password === "" ? {} : { password }),
-    ...(isTls ? { tls: {} } : {}),
-  };
-  const common = {
-    ...login,
-    lazyConnect: true,
-    keyPrefix: prefix,
-    // A failover may leave the old primary running, as a replica.
-    reconnectOnError: ({ message }: Error) => message.includes("READONLY"),
-  };
+  const open = await library();
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
-  const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
-  // ioredis asks one sentinel after the other, and would wait forever for a silent one.
-  const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
+  const login = { username, password, isTls };
+  const target: Target = { addresses, isGuess, login, db, isCluster, sentinel };
+  const reached = await reach(target, patience);
   const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
-  const One = inDatabase(Redis, (error) => {
+  // A library asks one sentinel after the other, and would wait long for a silent one.
+  const ordered = [reached, ...addresses.filter((one) => one !== reached)];
+  const failed = (error: Error): void => {
     const why = error.name === "ReplyError" ? whyNot(error, where, { db, isGuess }, 0) : null;
     if (why?.mayPass === false) patience.refused?.(why);
-  });
-  const redis = isCluster
-    ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
-    : sentinel === undefined
-      ? new One({ ...common, host: first.host, port: first.port, db })
-      : new One({
-          ...common,
-          db,
-          sentinels,
-          sentinelCommandTimeout: SENTINEL,
-          name: sentinel,
-          failoverDetector: true, // otherwise `top` stays at an old primary that only hangs
-        });
-  // The command that needs the connection reports its other errors.
-  redis.on("error", () => {});
+  };
+  const connection = await open({ ...target, addresses: ordered }, failed, patience.signal);
   const looked = [where, db === 0 ? [] : `database ${db}`, prefix === "" ? [] : `prefix ${visible(prefix)}`];
-  const locks = createLockClient(redis, { connection: "own", ...options });
+  const locks = createLockClient(connection.redis, {
+    connection: "own",
+    ...(prefix && { prefix }),
+    ...options,
+  });
   return {
     locks,
-    redis,
+    get redis() {
+      connection.use();
+      return connection.redis;
+    },
     where: `(${looked.flat().join(", ")})`,
     close: async () => {
       await locks.close({ grace: 0 });
-      redis.disconnect();
+      connection.close();
     },
-  };
-}
-
-/** It is a peer dependency: if it is missing, the error says so. */
-async function ioredis(): Promise<typeof Ioredis> {
-  try {
-    return await import("ioredis");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ExitError(
-      EXIT.unavailable,
-      "The command holdfast needs ioredis, also where the application uses node-redis: npm install ioredis.",
-    );
-  }
-}
-
-type Connection = new (options: Ioredis.RedisOptions) => Ioredis.Redis;
-
-/**
- * If Redis refuses the database, ioredis continues in database 0. That can happen at any reconnect,
- * as rights and settings change. There the lock would exclude no other process, so such a
- * connection is ended before it takes a command; ioredis retries. `failed` receives each error of a
- * connection.
- */
-function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void): Connection {
-  return class InDatabase extends (Redis as Connection) {
-    constructor(options: Ioredis.RedisOptions) {
-      super(options);
-      this.on("error", (error: Error & { command?: { name: string } }) => {
-        if (error.command?.name === "select") this.stream.destroy();
-        failed(error);
-      });
-    }
-
-    /** For the lock client's own connections too. */
-    override duplicate(options?: Partial<Ioredis.RedisOptions>): Ioredis.Redis {
-      return new InDatabase({ ...this.options, ...options });
-    }
   };
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import type { Redis } from "ioredis";
 import { createLockClient } from "../../index.ts";
+import { type Link, linkTo, prefixOf } from "../../inside.ts";
 import type { Connected } from "./connection.ts";
 
 /** In ms. */
@@ -22,12 +21,14 @@ const HAND_OFFS = 5;
 
 /** `timeout`: ms for one hand-off. */
 export async function measure({ locks, redis }: Connected, timeout: number): Promise<Latency> {
+  const link = linkTo(redis) as Link; // the lock client has taken it
   const roundTrip = await median(TRIPS, async () => {
     const since = performance.now();
-    await redis.time(); // a user with the rights of a lock may send it
+    await link.command(["TIME"]); // a user with the rights of a lock may send it
     return performance.now() - since;
   });
-  const others = createLockClient(redis, { connection: "own" });
+  const prefix = prefixOf(locks);
+  const others = createLockClient(redis, { connection: "own", ...(prefix && { prefix }) });
   const name = `holdfast:doctor:${randomUUID()}`;
   const [ours, theirs] = [locks.lock(name), others.lock(name)];
   try {
@@ -47,7 +48,11 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
       return took;
     };
     await handOff();
-    return { roundTrip, handOff: await median(HAND_OFFS, handOff), delivery: await messages(redis, timeout) };
+    return {
+      roundTrip,
+      handOff: await median(HAND_OFFS, handOff),
+      delivery: await messages(link, prefix, timeout),
+    };
   } catch {
     return { roundTrip, handOff: null, delivery: null };
   } finally {
@@ -55,24 +60,38 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
   }
 }
 
-async function messages(redis: Connected["redis"], timeout: number): Promise<number | null> {
-  if ("nodes" in redis) return null;
-  const subscriber = (redis as Redis).duplicate();
-  subscriber.on("error", () => {});
-  const signal = AbortSignal.timeout(timeout);
-  const channel = `${redis.options.keyPrefix ?? ""}holdfast:client:doctor-${randomUUID()}`;
+async function messages(link: Link, prefix: string, timeout: number): Promise<number | null> {
+  if (link.kind === "cluster") return null;
+  const channel = `${prefix}holdfast:client:doctor-${randomUUID()}`;
+  const late = AbortSignal.timeout(timeout);
+  let came = (): void => {};
+  /** What the next message, or becoming ready, resolves. */
+  const next = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      came = resolve;
+      late.addEventListener("abort", () => reject(late.reason), { once: true });
+    });
+  const connected = next();
+  const listener = link.listen(false, {
+    isWanted: () => true,
+    ready: () => came(),
+    message: () => came(),
+    lost: () => {},
+    refused: () => {},
+    moved: () => {},
+    ended: () => {},
+  });
   try {
-    await subscriber.subscribe(channel);
+    await connected;
+    await listener.subscribe([channel]);
     return await median(TRIPS, async () => {
-      const heard = once(subscriber, "message", { signal });
-      heard.catch(() => {});
+      const heard = next();
       const since = performance.now();
-      await redis.publish(channel, "doctor");
-      await heard;
+      await Promise.all([heard, link.command(["PUBLISH", channel, "doctor"])]);
       return performance.now() - since;
     });
   } finally {
-    subscriber.disconnect();
+    listener.close();
   }
 }
 

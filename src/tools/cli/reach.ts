@@ -1,17 +1,24 @@
 import { connect as connectSocket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import type * as Ioredis from "ioredis";
 import { visible } from "../../util/visible.ts";
+import { ask } from "./ask.ts";
 import { showDuration } from "./durations.ts";
 import type { ExitError } from "./exit-codes.ts";
 import { type Address, NO_TLS, NotReached, showAddress, whyNot } from "./why-not.ts";
+
+/** How a server admits this program. "": none is given. Sentinels ask for neither. */
+interface Login {
+  readonly username: string;
+  readonly password: string;
+  readonly isTls: boolean;
+}
 
 /** The Redis that the command line names. */
 export interface Target {
   readonly addresses: readonly Address[];
   /** Was no address given? */
   readonly isGuess: boolean;
-  readonly login: Pick<Ioredis.RedisOptions, "username" | "password" | "tls">;
+  readonly login: Login;
   readonly db: number;
   readonly isCluster: boolean;
   /** The name of the primary, if the addresses are those of sentinels. */
@@ -52,7 +59,6 @@ const HANDSHAKE = 300;
  * @throws ExitError; the signal's reason
  */
 export async function reach(
-  Redis: typeof Ioredis.Redis,
   target: Target,
   { signal = new AbortController().signal, wait = 0, say = () => {} }: Patience,
 ): Promise<Address> {
@@ -62,12 +68,7 @@ export async function reach(
     const left = end - performance.now();
     try {
       signal.throwIfAborted();
-      return await lookAtAll(
-        Redis,
-        target,
-        signal,
-        wait > 0 ? Math.max(LEAST, Math.min(PATIENCE, left)) : PATIENCE,
-      );
+      return await lookAtAll(target, signal, wait > 0 ? Math.max(LEAST, Math.min(PATIENCE, left)) : PATIENCE);
     } catch (error) {
       const pausing = Math.min(AGAIN, end - performance.now());
       if (!(error instanceof NotReached && error.mayPass) || pausing <= 0) throw error;
@@ -82,16 +83,11 @@ const limit = (left: number): string =>
   left === Number.POSITIVE_INFINITY ? "" : ` for ${showDuration(left)}`;
 
 /** Of several addresses, one that answers is enough. */
-async function lookAtAll(
-  Redis: typeof Ioredis.Redis,
-  target: Target,
-  signal: AbortSignal,
-  patience: number,
-): Promise<Address> {
+async function lookAtAll(target: Target, signal: AbortSignal, patience: number): Promise<Address> {
   const over = new AbortController();
   const ends = AbortSignal.any([signal, over.signal]);
   try {
-    return await Promise.any(target.addresses.map((address) => look(Redis, address, target, ends, patience)));
+    return await Promise.any(target.addresses.map((address) => look(address, target, ends, patience)));
   } catch (error) {
     const { errors } = error as AggregateError;
     throw errors.find((one) => !(one instanceof NotReached && one.mayPass)) ?? errors[0];
@@ -101,74 +97,46 @@ async function lookAtAll(
   }
 }
 
-async function look(
-  Redis: typeof Ioredis.Redis,
-  address: Address,
-  target: Target,
-  ends: AbortSignal,
-  patience: number,
-): Promise<Address> {
+async function look(address: Address, target: Target, ends: AbortSignal, patience: number): Promise<Address> {
   const { sentinel, login } = target;
-  const probe = new Redis({
-    ...address,
-    ...(sentinel === undefined ? login : {}),
-    lazyConnect: true,
-    enableReadyCheck: false,
-    retryStrategy: () => null,
-    connectTimeout: patience,
-    commandTimeout: patience,
-    disconnectTimeout: 1,
-  });
-  // `connect()` itself only rejects with "connection is closed".
-  let last: unknown = null;
-  probe.on("error", (error) => {
-    last = error;
-  });
+  const isTls = sentinel === undefined && login.isTls;
   const over = new AbortController();
-  const isOver = AbortSignal.any([ends, over.signal]);
+  const signal = AbortSignal.any([ends, over.signal]);
   let primary: Address | null = null;
   try {
-    const connected = probe.connect();
-    connected.catch(() => {}); // In case TLS is refused first.
-    await Promise.race([
-      connected,
-      aborted(ends),
-      ...(probe.options.tls ? [refusesTls(address, isOver)] : []),
-    ]);
-    primary = await Promise.race([ask(probe, target), aborted(ends)]);
+    const asked = ask(address, questions(target), { isTls, signal, patience });
+    asked.catch(() => {}); // In case TLS is refused first.
+    const reply = await Promise.race([asked, ...(isTls ? [refusesTls(address, signal)] : [])]);
+    if (sentinel !== undefined) primary = primaryOf(reply, sentinel);
   } catch (error) {
     ends.throwIfAborted();
-    const why = whyNot(last ?? error, showAddress(address), target, patience);
+    const why = whyNot(error, showAddress(address), target, patience);
     if (why !== null) throw why;
   } finally {
     over.abort();
-    probe.disconnect();
   }
-  if (primary !== null) await look(Redis, primary, { ...target, sentinel: undefined }, ends, patience);
+  if (primary !== null) await look(primary, { ...target, sentinel: undefined }, ends, patience);
   return address;
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
+function questions({ sentinel, login, db, isCluster }: Target): string[][] {
+  // PING is refused if it wants a password.
+  if (sentinel !== undefined) return [["PING"], ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel]];
+  const { username, password } = login;
+  return [
+    // With a user's name, also where a password is given that Redis does not ask for.
+    ...(username || password ? [["AUTH", username || "default", password]] : []),
+    // Before commands for which a user may lack the right: a lock in another database would exclude
+    // no other process.
+    ...(db === 0 ? [] : [["SELECT", String(db)]]),
+    isCluster ? ["CLUSTER", "SLOTS"] : ["PING"],
+  ];
 }
 
-/** Resolves with the primary's address if it asks a sentinel. */
-async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): Promise<Address | null> {
-  if (sentinel !== undefined) {
-    const found = await probe.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel);
-    if (!Array.isArray(found))
-      throw new Error(`the sentinel knows no primary of the name "${visible(sentinel)}"`);
-    return { host: String(found[0]), port: Number(found[1]) };
-  }
-  // Before commands for which a user may lack the right: a lock in another database would exclude
-  // no other process.
-  if (db !== 0) await probe.select(db);
-  if (isCluster) await probe.cluster("SLOTS");
-  else await probe.ping();
-  return null;
+function primaryOf(reply: unknown, sentinel: string): Address {
+  if (!Array.isArray(reply))
+    throw new Error(`the sentinel knows no primary of the name "${visible(sentinel)}"`);
+  return { host: String(reply[0]), port: Number(reply[1]) };
 }
 
 /**
