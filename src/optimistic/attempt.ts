@@ -1,15 +1,29 @@
 import { TransactionError } from "../api/errors.ts";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { orAbort } from "../util/abort.ts";
 import { slotOf } from "../util/slots.ts";
-import { type CommandLike, isElsewhere, isReply, type QueueLike, rootOf, type Session } from "./session.ts";
+import { NodeRedisConnection } from "./node-redis-connection.ts";
+import { readingView, writingView } from "./node-redis-views.ts";
+import {
+  type CommandLike,
+  type IoredisConnection,
+  isElsewhere,
+  isReply,
+  type QueueLike,
+  rootOf,
+  type Session,
+} from "./session.ts";
 
 /** A Cluster's connections to its nodes; for any other connection, its own type. */
 type ConnectionOf<R> = R extends { nodes(...args: never[]): (infer N)[] } ? N : R;
-type QueueOf<C> = C extends { pipeline(...args: never[]): infer P } ? P : never;
+type QueueOf<C> = C extends { pipeline(...args: never[]): infer P }
+  ? P
+  : C extends { multi(...args: never[]): infer M }
+    ? M
+    : never;
 
 /** What the body of `optimistic` reads and writes with. Unusable after the body. */
-export interface Transaction<R extends RedisLike | ClusterLike> {
+export interface Transaction<R extends RedisLike | ClusterLike | NodeRedisLike> {
   /**
    * For reading: the transaction's own connection, which watches the keys. `watch` adds keys that
    * only reading can name. What is *written* with it is written at once, whether or not the
@@ -17,8 +31,8 @@ export interface Transaction<R extends RedisLike | ClusterLike> {
    */
   readonly redis: ConnectionOf<R>;
   /**
-   * For writing: an ioredis pipeline. Commands queued here run when the body has returned, all or
-   * none.
+   * For writing: a pipeline of ioredis, or what `multi()` of node-redis returns. Commands queued here
+   * run when the body has returned, all or none.
    */
   readonly multi: QueueOf<ConnectionOf<R>>;
   /**
@@ -37,7 +51,7 @@ export class TryAgain {
 }
 
 /** One try: WATCH, the body, MULTI, the queued commands, EXEC. */
-export class Attempt<R extends RedisLike | ClusterLike> {
+export class Attempt<R extends RedisLike | ClusterLike | NodeRedisLike> {
   readonly transaction: Transaction<R>;
   readonly #session: Session;
   readonly #keys: readonly string[];
@@ -52,41 +66,62 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   #replies: readonly unknown[] | null = null;
 
   constructor(session: Session, keys: readonly string[], slot: number | null) {
-    const { connection } = session;
-    const queue = connection.multi();
-    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. another
-    // client makes the key there; 4. EXEC runs here, where the key never was and so was not
-    // touched. A command with the keys makes EXEC check the slot.
-    if (slot !== null) queue.exists(...keys);
     this.#session = session;
     this.#keys = keys;
     this.#slot = slot;
+    const { queue, redis, multi } =
+      session.connection instanceof NodeRedisConnection
+        ? this.#onNodeRedis(session.connection)
+        : this.#onIoredis(session.connection as IoredisConnection);
     this.#queue = queue;
     const attempt = this;
-    const exec = (): never => {
-      throw this.#misused("exec", "queued commands are executed when the body returns");
-    };
-    // The body gets views of both, whose commands pass the guard. The code here uses the originals.
     this.transaction = {
-      redis: view(connection, {
-        sendCommand: (command: CommandLike, stream?: unknown) => this.#read(command, stream),
-        connect: async () => Promise.reject(this.#misused("connect", CHANGES)),
-      }),
-      multi: view(queue, {
-        exec,
-        execBuffer: exec,
-        sendCommand(command: CommandLike) {
-          attempt.#guard(command, true);
-          queue.sendCommand(command);
-          return this;
-        },
-      }),
+      redis: redis as ConnectionOf<R>,
+      multi: multi as QueueOf<ConnectionOf<R>>,
       get replies() {
         if (attempt.#replies) return attempt.#replies;
         throw new Error("A transaction has no replies before it was executed: return it from the body");
       },
     };
   }
+
+  /** The body gets views of both, whose commands pass the guard. The code here uses the originals. */
+  #onIoredis(connection: IoredisConnection) {
+    const queue = connection.multi();
+    // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. another
+    // client makes the key there; 4. EXEC runs here, where the key never was and so was not
+    // touched. A command with the keys makes EXEC check the slot.
+    if (this.#slot !== null) queue.exists(...this.#keys);
+    const guard = (command: CommandLike): void => this.#guard(command.name, true, command);
+    const redis = view(connection, {
+      sendCommand: (command: CommandLike, stream?: unknown) => this.#read(connection, command, stream),
+      connect: async () => Promise.reject(this.#misused("connect", CHANGES)),
+    });
+    const multi = view(queue, {
+      exec: this.#exec,
+      execBuffer: this.#exec,
+      sendCommand(command: CommandLike) {
+        guard(command);
+        queue.sendCommand(command);
+        return this;
+      },
+    });
+    return { queue, redis, multi };
+  }
+
+  #onNodeRedis(connection: NodeRedisConnection) {
+    const queue = connection.multi();
+    const guards = {
+      guard: (command: string, isQueued: boolean) => this.#guard(command, isQueued),
+      judge: this.#session.judge,
+      exec: this.#exec,
+    };
+    return { queue, redis: readingView(connection.client, guards), multi: writingView(queue.multi, guards) };
+  }
+
+  readonly #exec = (): never => {
+    throw this.#misused("exec", "queued commands are executed when the body returns");
+  };
 
   /**
    * @throws TryAgain; the body's error, the signal's reason, or TransactionError: these end the
@@ -146,12 +181,12 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     throw new TryAgain(cause);
   }
 
-  #read(command: CommandLike, stream: unknown): unknown {
+  #read(connection: IoredisConnection, command: CommandLike, stream: unknown): unknown {
     const session = this.#session;
     try {
-      this.#guard(command, false);
+      this.#guard(command.name, false);
       command.promise.catch(session.judge).catch(() => {});
-      return session.connection.sendCommand(command, stream);
+      return connection.sendCommand(command, stream);
     } catch (error) {
       // Earlier commands of a pipeline count as sent, but are not: replies would go to the wrong
       // commands.
@@ -162,8 +197,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   }
 
   /** @throws for a command that the body may not send, or queue. */
-  #guard(command: CommandLike, isQueued: boolean): void {
-    const { name } = command;
+  #guard(name: string, isQueued: boolean, command?: CommandLike): void {
     if (this.hasEnded)
       throw new Error(
         `Cannot ${name} in a transaction that has ended: await everything that belongs to it in its body`,
@@ -171,7 +205,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     if (REFUSED.has(name) || (isQueued && name === "watch")) throw this.#misused(name, CHANGES);
     // The server would redirect it, as it does when a slot has moved, and every try would fail.
     const slot = isQueued ? this.#slot : null;
-    if (slot !== null && command.getKeys().some((key) => slotOf(String(key)) !== slot))
+    if (slot !== null && command?.getKeys().some((key) => slotOf(String(key)) !== slot))
       throw this.#misused(name, "in Cluster its keys must have the hash slot of the watched ones");
   }
 
@@ -187,7 +221,8 @@ const CHANGES = "it would end the transaction, or change its connection for the 
 
 /** Commands that would do that. */
 const REFUSED = new Set(
-  "multi exec discard unwatch select subscribe psubscribe ssubscribe monitor quit reset auth hello".split(
-    " ",
-  ),
+  (
+    "multi exec discard unwatch select subscribe psubscribe ssubscribe monitor quit reset auth hello " +
+    "connect close destroy disconnect"
+  ).split(" "),
 );

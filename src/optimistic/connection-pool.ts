@@ -1,29 +1,23 @@
 import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
-import { NO_NODE } from "../redis/driver.ts";
-import { isCluster, ownerOf } from "../redis/ioredis/connection.ts";
-import { currentOptions, remember } from "../redis/ioredis/current-options.ts";
+import { isConnection } from "../redis/ioredis/connection.ts";
+import type { Client as NodeRedisClient } from "../redis/node-redis/client.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
-import { detached } from "../util/detached.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
-import { quote } from "../util/quote.ts";
 import { between } from "../util/random.ts";
-import { slotOf } from "../util/slots.ts";
-import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";
-
-/** The parts of ioredis that the locks do not use. */
-type Source = (RedisLike | ClusterLike) & {
-  readonly condition?: { readonly select?: number } | null;
-  readonly options: { readonly commandTimeout?: number; readonly db?: number };
-  connect(): Promise<void>;
-};
+import { IoredisSource } from "./ioredis-source.ts";
+import { NodeRedisSource } from "./node-redis-source.ts";
+import { isElsewhere, isReply, Session, type TransactionConnection } from "./session.ts";
+import type { Source } from "./source.ts";
 
 const known = new WeakMap<object, Pools>();
 
 /** The connections for transactions on this connection of the caller. */
-export function poolsOf(redis: RedisLike | ClusterLike): Pools {
-  const pools = known.get(redis) ?? new Pools(redis as Source);
+export function poolsOf(redis: RedisLike | ClusterLike | NodeRedisClient): Pools {
+  const pools =
+    known.get(redis) ??
+    new Pools(isConnection(redis) ? new IoredisSource(redis) : new NodeRedisSource(redis));
   known.set(redis, pools);
   return pools;
 }
@@ -33,37 +27,23 @@ export function poolsOf(redis: RedisLike | ClusterLike): Pools {
  * connections.
  */
 class Pools {
-  readonly #redis: Source;
+  readonly #source: Source;
   readonly #pools = new Map<string, Pool>();
-  #isOver: boolean;
 
-  constructor(redis: Source) {
-    this.#redis = redis;
-    if (isCluster(redis)) remember(redis);
-    // An ended Cluster has the status "close".
-    this.#isOver = redis.status === "end" || (isCluster(redis) && redis.status === "close");
-    redis.on("connecting", () => {
-      this.#isOver = false;
-    });
-    redis.on("end", () => {
-      this.#isOver = true;
+  constructor(source: Source) {
+    this.#source = source;
+    source.onEnd(() => {
       for (const pool of this.#pools.values())
         for (const session of pool.idle.splice(0)) if (session.wake()) session.connection.disconnect();
     });
   }
 
-  /** @throws RangeError for keys of a Cluster that no single server has. */
+  get #isOver(): boolean {
+    return this.#source.isOver;
+  }
+
   slotOf(keys: readonly string[]): number | null {
-    if (!isCluster(this.#redis)) return null;
-    const { keyPrefix = "" } = this.#redis.options;
-    const [first = "", ...others] = keys;
-    const slot = slotOf(keyPrefix + first);
-    const stray = others.filter((key) => slotOf(keyPrefix + key) !== slot);
-    if (stray.length === 0) return slot;
-    throw new RangeError(
-      `Cannot run a transaction: in Cluster its keys must have one hash slot, and ${stray.map(quote).join(", ")} ` +
-        `${stray.length === 1 ? "has" : "have"} another than ${quote(first)}; give them a common {tag}`,
-    );
+    return this.#source.slotOf(keys);
   }
 
   /**
@@ -100,32 +80,16 @@ class Pools {
     }
   }
 
-  /** Makes a Cluster read again where its slots are. */
   refresh(): void {
-    const redis = this.#redis;
-    if (!isCluster(redis)) return;
-    if (redis.status === "wait") (redis as Source).connect().catch(() => {});
-    else redis.refreshSlotsCache();
+    this.#source.refresh();
   }
 
   /** The pool of the server that has the keys, and how to connect to it. */
-  #poolFor(slot: number | null): { pool: Pool; connect: () => ConnectionLike } {
-    const redis = this.#redis;
-    const { keyPrefix = "" } = redis.options;
-    // A duplicate uses the database of its options, and the caller may have selected another one
-    // since.
-    const db = redis.condition?.select ?? redis.options.db ?? 0;
-    const owner =
-      isCluster(redis) && slot !== null ? ownerOf(redis, slot) : { address: "", node: redis as RedisLike };
-    if (!owner) throw new Error(NO_NODE);
-    const name = `${owner.address}/${db}`;
+  #poolFor(slot: number | null): { pool: Pool; connect: () => TransactionConnection } {
+    const { name, connect } = this.#source.placeOf(slot);
     const pool = this.#pools.get(name) ?? { semaphore: new LocalSemaphore(TRANSACTIONS_AT_ONCE), idle: [] };
     this.#pools.set(name, pool);
-    const { commandTimeout } = owner.node.options as Source["options"];
-    const limits = { commandTimeout: commandTimeout ?? REPLY_TIMEOUT, ...(slot === null && { db }) };
-    const current = currentOptions(owner.node, isCluster(redis) ? redis : null);
-    const overrides = { ...current, ...OVERRIDES, keyPrefix, ...limits };
-    return { pool, connect: () => detached(() => owner.node.duplicate(overrides) as ConnectionLike) };
+    return { pool, connect };
   }
 
   #checkin({ idle, semaphore }: Pool, session: Session): void {

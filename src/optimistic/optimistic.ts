@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { ConflictError, TransactionError } from "../api/errors.ts";
-import type { ClusterLike, RedisLike } from "../api/redis.ts";
+import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
-import { linkTo } from "../redis/drivers.ts";
+import { linkTo, noConnection } from "../redis/drivers.ts";
 import { isConnection } from "../redis/ioredis/connection.ts";
+import { isClient } from "../redis/node-redis/client.ts";
 import { pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { Attempt, type Transaction, TryAgain } from "./attempt.ts";
@@ -30,6 +31,9 @@ let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
  * runs again). Each try uses a separate connection, one of at most 8 duplicates of `redis`; further
  * calls wait for one, first come, first served.
  *
+ * `redis` is a connection or a Cluster of ioredis, or a client of node-redis, `createClient()`. The
+ * body's `tx.redis` and `tx.multi` have the methods of that library.
+ *
  * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, even while
  * the body runs, and nothing is written. After that the outcome of EXEC counts.
  *
@@ -52,20 +56,20 @@ let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
  *   return "sold";
  * });
  */
-export async function optimistic<R extends RedisLike | ClusterLike, T>(
+export async function optimistic<R extends RedisLike | ClusterLike | NodeRedisLike, T>(
   redis: R,
   keys: readonly string[],
   body: (transaction: Transaction<R>) => T | PromiseLike<T>,
   options?: OptimisticOptions,
 ): Promise<T> {
-  if (!isConnection(redis))
+  if (!isConnection(redis) && !(typeof redis === "object" && redis !== null && isClient(redis)))
     throw new TypeError(
       linkTo(redis)
-        ? "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks work with this one"
-        : "Cannot run a transaction: redis must be an ioredis connection, new Redis(…)",
+        ? "Cannot run a transaction: of node-redis it takes what createClient(…) returns, no Cluster and no Sentinel group; of ioredis it takes each of them"
+        : `Cannot run a transaction: redis ${noConnection(redis)}`,
     );
   const { keys: watched, retries, signal } = checkTransaction(keys, body, options);
-  const pools = poolsOf(redis);
+  const pools = poolsOf(redis as Parameters<typeof poolsOf>[0]);
   const slot = pools.slotOf(watched);
   bodies ??= new AsyncLocalStorage();
   // Its writes would stay even when the outer body runs again; and if each of 8 bodies waited for a

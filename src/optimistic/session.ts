@@ -1,7 +1,6 @@
 import pTimeout from "p-timeout";
 import type { SubscriberLike } from "../api/redis.ts";
 import { CONNECTION_IDLE } from "../defaults.ts";
-import { unref } from "../redis/ioredis/connection.ts";
 import { orAbort } from "../util/abort.ts";
 import { clientTimer } from "../util/client-timer.ts";
 import { detached } from "../util/detached.ts";
@@ -20,21 +19,37 @@ export interface CommandLike {
 /** ioredis's answer to each command of a transaction. */
 export type Reply = readonly [error: Error | null, value?: unknown];
 
-/** MULTI as ioredis implements it: commands stay here, and are sent together with EXEC. */
+/** Commands stay here, and are sent together with MULTI and EXEC. */
 export interface QueueLike {
-  exists(...keys: string[]): unknown;
   exec(): Promise<Reply[] | null>;
+}
+
+/** What a transaction needs of its own connection, of any library. */
+export interface TransactionConnection {
+  readonly status: string;
+  readonly stream?: { readonly writable: boolean; unref?(): void };
+  on(event: "error", listener: (error: unknown) => void): unknown;
+  connect(): Promise<void>;
+  disconnect(): void;
+  watch(...keys: string[]): Promise<unknown>;
+  unwatch(): Promise<unknown>;
+  multi(): QueueLike;
+}
+
+/** MULTI as ioredis implements it. */
+interface IoredisQueue extends QueueLike {
+  exists(...keys: string[]): unknown;
   execBuffer(): Promise<Reply[] | null>;
   sendCommand(command: CommandLike): unknown;
 }
 
-/** What a transaction needs of its own ioredis connection. */
-export interface ConnectionLike extends SubscriberLike {
+/** An ioredis connection of our own. */
+export interface IoredisConnection extends SubscriberLike {
   readonly stream?: { readonly writable: boolean };
   connect(): Promise<void>;
   watch(...keys: string[]): Promise<unknown>;
   unwatch(): Promise<unknown>;
-  multi(): QueueLike;
+  multi(): IoredisQueue;
   sendCommand(command: CommandLike, stream?: unknown): unknown;
 }
 
@@ -66,7 +81,7 @@ export class Session {
   #trouble: Error | null = null;
   #idle: NodeJS.Timeout | undefined;
 
-  private constructor(readonly connection: ConnectionLike) {
+  private constructor(readonly connection: TransactionConnection) {
     connection.on("error", (error) => {
       this.#trouble ??= error as unknown as Error;
     });
@@ -77,7 +92,7 @@ export class Session {
    * reason.
    */
   static async open(
-    connection: ConnectionLike,
+    connection: TransactionConnection,
     timeout: number,
     signal: AbortSignal | undefined,
   ): Promise<Session> {
@@ -92,7 +107,7 @@ export class Session {
       // For a user without the right to MULTI, Redis would run the queued commands one by one,
       // unguarded.
       await connection.multi().exec();
-      unref(connection); // commands that are under way keep the process alive, by their timeouts
+      connection.stream?.unref?.(); // commands that are under way keep the process alive, by their timeouts
       return session;
     } catch (error) {
       connection.disconnect();

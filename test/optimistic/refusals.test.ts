@@ -255,8 +255,16 @@ describe("misuse", () => {
     const body = () => 1;
     const call = optimistic as (...args: unknown[]) => Promise<unknown>;
     const cases: [unknown[], typeof TypeError | typeof RangeError, string][] = [
-      [[{}, ["a"], body], TypeError, "redis must be an ioredis connection"],
-      [[null, ["a"], body], TypeError, "redis must be an ioredis connection"],
+      [
+        [{}, ["a"], body],
+        TypeError,
+        "redis must be an ioredis connection, new Redis(…), or a node-redis client",
+      ],
+      [
+        [null, ["a"], body],
+        TypeError,
+        "redis must be an ioredis connection, new Redis(…), or a node-redis client",
+      ],
       [[lazy, "a", body], TypeError, "keys must be an array of strings, received 'a'"],
       [[lazy, undefined, body], TypeError, "keys must be an array of strings, received undefined"],
       [[lazy, [], body], RangeError, "keys must name one key at least"],

@@ -1,5 +1,4 @@
 import { Redis } from "ioredis";
-import type { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { Transaction } from "../../src/optimistic/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
@@ -30,12 +29,12 @@ interface Props {
  */
 export function transactions(use: (props: Props) => void): { connect: typeof connect } {
   const unhandled = trackUnhandled();
-  const connections: { disconnect(): void }[] = [];
+  const connections: { disconnect(): unknown }[] = [];
   let server: LocalServer;
   let other: Redis;
 
   /** Ends with the test. */
-  function connect<T extends Redis | Redis5>(connection: T): T {
+  function connect<T extends { disconnect(): unknown }>(connection: T): T {
     connections.push(connection);
     return connection;
   }

@@ -143,7 +143,9 @@ const bound = (from: string): string[] =>
   );
 
 it("only one file, and transactions, know which Redis client library is in use", () => {
-  const known = ["connection-pool", "optimistic", "session"].map((file) => `src/optimistic/${file}.ts`);
+  const known = ["connection-pool", "ioredis-source", "optimistic"].map(
+    (file) => `src/optimistic/${file}.ts`,
+  );
   expect(bound(root).sort()).toEqual([...known, "src/redis/drivers.ts"]);
   const line = 'import { isCluster } from "../redis/ioredis/connection.ts";\n';
   expect(bound(planted("src/list/glob.ts", line))).toContain("src/list/glob.ts");

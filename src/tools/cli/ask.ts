@@ -31,7 +31,7 @@ export async function ask(
     return await new Promise((resolve, reject) => {
       let unread = Buffer.alloc(0);
       let count = 0;
-      socket.setTimeout(patience, () => socket.destroy(Object.assign(new Error(), { code: "ETIMEDOUT" })));
+      socket.setTimeout(patience, () => socket.destroy(new Error("Command timed out")));
       socket.on("error", reject);
       socket.on("close", () => reject(signal.aborted ? signal.reason : new Error("Connection is closed.")));
       socket.on("data", (data: Buffer) => {

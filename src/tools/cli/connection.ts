@@ -2,7 +2,8 @@ import { createLockClient, type LockClient, type LockClientOptions } from "../..
 import { visible } from "../../util/visible.ts";
 import type { CommonValues } from "./command.ts";
 import { UsageError } from "./exit-codes.ts";
-import { type Connection, library } from "./library.ts";
+import { library } from "./library.ts";
+import type { Connection } from "./open.ts";
 import { type Patience, reach, type Target } from "./reach.ts";
 import { showAddress, whyNot } from "./why-not.ts";
 

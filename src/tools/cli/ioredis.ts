@@ -1,5 +1,5 @@
 import type * as Ioredis from "ioredis";
-import type { Open } from "./library.ts";
+import type { Open } from "./open.ts";
 
 /** How long a sentinel may take to answer, in ms. */
 const SENTINEL = 1_000;

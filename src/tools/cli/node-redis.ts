@@ -2,7 +2,7 @@ import type * as NodeRedis from "redis";
 import type { NodeRedisLike } from "../../index.ts";
 import { orAbort } from "../../util/abort.ts";
 import { TIMER_MAX } from "../../util/timers.ts";
-import type { Open } from "./library.ts";
+import type { Open } from "./open.ts";
 
 /** How long a Cluster or a Sentinel group may take to connect, in ms: it answered just now. */
 const CONNECTING = 10_000;
