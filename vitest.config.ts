@@ -27,7 +27,9 @@ const MEMORY = "test/testing/*.memory.test.ts";
 const ALONE = readdirSync("test")
   .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
   .filter((path) => path.endsWith(".test.ts") && !path.endsWith(".faults.test.ts") && !LATE.includes(path))
-  .filter((path) => /vi\.mock\(|\.test\.advance\(|setFlagsFromString\(|Date\.now = /.test(readFileSync(path, "utf8")));
+  .filter((path) =>
+    /vi\.mock\(|\.test\.advance\(|setFlagsFromString\(|Date\.now = /.test(readFileSync(path, "utf8")),
+  );
 
 /**
  * Does it work on this machine at all? Each kind of lock once; for the default lock also several

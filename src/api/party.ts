@@ -32,6 +32,7 @@ import { visible } from "../util/visible.ts";
  * | `firstToken` | of the first of the callers that may have been without the lock | – |
  * | `error`, `why` | what a call or a lease ended with; the same in a word | – |
  * | `cycle` | of a deadlock: the locks with their holders, each of which waits for the next lock | – |
+ * | `deaf` | clients that receive no messages, and why | – |
  * | `rejected` | one of these callers waits no longer | – |
  */
 export interface Party {

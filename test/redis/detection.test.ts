@@ -4,7 +4,6 @@ import * as redis5 from "redis5";
 import { describe, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import { createLockClient, type NodeRedisLike } from "../../src/index.ts";
-import { optimistic } from "../../src/optimistic/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
 import { linkTo } from "../../src/redis/drivers.ts";
 import { isReply } from "../../src/redis/node-redis/client.ts";
@@ -77,14 +76,6 @@ describe.each([
       await locks.close({ grace: 0 });
       expect(one.isOpen).toBe(false);
     }
-  });
-
-  it("transactions need ioredis, and say so", async () => {
-    await expect(optimistic(client as never, ["a"], () => {})).rejects.toThrow(
-      new TypeError(
-        "Cannot run a transaction: it needs an ioredis connection, new Redis(…); locks work with this one",
-      ),
-    );
   });
 
   it("a quorum takes clients, and no Cluster", () => {

@@ -49,7 +49,9 @@ const options = {
   tsconfig: config,
 };
 const sourceOf = (name) => join(root, `src/${entries[name]}.ts`);
-const VISIBLE = join(root, "src/util/visible.ts");
+const FOR_EXPORTERS = ["visible", "warn", "detached", "context"].map((name) =>
+  join(root, `src/util/${name}.ts`),
+);
 /**
  * The module that importing the lock loads. Every entry point that needs a part of it imports the
  * same module.
@@ -60,8 +62,8 @@ const output = await bundled(
   {
     codeSplitting: {
       groups: [
-        // The exporters print names as the lock does, and load no other part of it.
-        { name: "visible", test: (id) => id === VISIBLE },
+        // The exporters print names and warn as the lock does, and load no other part of it.
+        { name: "visible", test: (id) => FOR_EXPORTERS.includes(id) },
         { name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") },
       ],
     },
