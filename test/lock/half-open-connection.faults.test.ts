@@ -159,6 +159,7 @@ describe("a half-open subscriber", () => {
       const { far, lock, proxy } = stage;
       proxy.partition("subscribers");
       const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+      cut.locks.on("error", () => {}); // NO_MESSAGES
       let isOver = false;
       const play = async ({ locks }: typeof far) => {
         while (!isOver) await locks[kind](lock.name).withLock(() => far.redis.ping());
@@ -185,6 +186,7 @@ describe("a half-open subscriber", () => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    cut.locks.on("error", () => {}); // NO_MESSAGES
     const held = await far.locks.fairLock(lock.name).lock();
     const first = Array.from({ length: 110 }, () => far.locks.fairLock(lock.name).withLock(() => {}));
     await lock.queued(110);
@@ -205,6 +207,7 @@ describe("a half-open subscriber", () => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    cut.locks.on("error", () => {}); // NO_MESSAGES
     const held = await far.locks.lock(lock.name).lock();
     const waiting = cut.locks.lock(lock.name).lock();
     await lock.queued(1);
@@ -241,6 +244,7 @@ describe("a half-open subscriber", () => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    cut.locks.on("error", () => {}); // NO_MESSAGES
     const held = await far.locks.lock(lock.name).lock();
     // below the grant window, and below a re-check
     const waiting = cut.locks.lock(lock.name).lock({ lease: 1_000 });

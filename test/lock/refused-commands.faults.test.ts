@@ -56,6 +56,7 @@ describe("a command that is refused", () => {
   it("SUBSCRIBE refused by an ACL is a typed error", async () => {
     await a.redis.acl("SETUSER", "mute", "on", "nopass", "~*", "+@all", "-subscribe");
     const mute = await parties.join({ url: server.url, redis: { username: "mute", password: "any" } });
+    mute.locks.on("error", () => {}); // NO_MESSAGES
     const held = await a.locks.lock(name).lock();
     await expect(mute.locks.lock(name).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
     expect(await waiters()).toBe(0);
@@ -65,6 +66,7 @@ describe("a command that is refused", () => {
   it("a subscriber that AUTH refuses: its caller queues without it at once, and not only after SUBSCRIBE times out", async () => {
     await a.redis.acl("SETUSER", "moved", "on", ">old", "~*", "&*", "+@all");
     const moved = await parties.join({ url: server.url, redis: { username: "moved", password: "old" } });
+    moved.locks.on("error", () => {}); // NO_MESSAGES
     await a.redis.acl("SETUSER", "moved", "resetpass", ">new");
     const held = await a.locks.lock(name).lock();
     const since = performance.now();

@@ -235,6 +235,7 @@ describe("waiting", () => {
   it("a SUBSCRIBE that fails at once is not retried in a storm, though the tries in between are answered", async () => {
     const times: number[] = [];
     const { redis, locks } = await stage.join({ url: stage.server.url });
+    locks.on("error", () => {}); // NO_MESSAGES
     const link = linkOf(redis);
     const listen = link.listen.bind(link);
     vi.spyOn(link, "listen").mockImplementation((...args) => {
