@@ -38,7 +38,8 @@ export const plants = {
   "tokens counted"() {
     for (const script of scripts) {
       const { lua } = handoffLua[script];
-      if (lua.includes(TIME_TOKEN)) patch(script, TIME_TOKEN, "local token = before + 1");
+      if (lua.includes(TIME_TOKEN))
+        patch(script, TIME_TOKEN, "local token = math.max(before + 1, 1000000000000000)");
       // Not by the common way, which knows no other tokens than the time.
       if (lua.includes(COMMON_WAY)) patch(script, COMMON_WAY, "#text == 0");
     }
