@@ -10,8 +10,8 @@ import { explain } from "./trouble.ts";
 
 /**
  * The lasting trouble of one connection for messages: it cannot connect, it may not subscribe, or
- * the server closes it again and again. Calls do not fail because of that, they are only slow, so
- * somebody has to say it.
+ * the server closes it again and again. Calls do not fail because of that, they are only slow: so
+ * an event has to say it.
  *
  * Nothing is said of short trouble, such as a failover, nor while commands fail as well: then every
  * call says why.

@@ -5,13 +5,13 @@ import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { createClient as createClient6 } from "redis";
 import { createClient as createClient5 } from "redis5";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, it } from "vitest";
 import { createLockClient, type NodeRedisLike, type RedisLike } from "../../src/index.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { survivesCut } from "../support/survives-cut.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
-import { until } from "../support/until.ts";
 
 // The application changes the options of its connection, as both libraries' own advice on rotated
 // passwords says, and then the server closes every connection: those that Holdfast has opened too.
@@ -71,43 +71,15 @@ function onNodeRedis(createClient: typeof createClient6, way: Way): Connection {
 /** The certificate is of 127.0.0.1. */
 const ANY_NAME = { checkServerIdentity: () => undefined };
 
-/**
- * Locks on a connection of the application's; its options change, and every connection is closed.
- * Then a lock is taken, a lease that was held is renewed, and a caller that waited is woken.
- */
+/** Locks on a connection of the application's; its options change, and every connection is closed. */
 async function rotated({ redis, change }: Connection, next: Way, cut: () => Promise<unknown>): Promise<void> {
   const { locks: others } = await own.parties.join({ url: own.url });
   const locks = createLockClient(redis, { connection: "own", leaseTime: 6_000 });
   undo.push(() => locks.close({ grace: 0 }));
-  const [kept, busy] = [freshName("kept"), freshName("busy")];
-  const losses: unknown[] = [];
-  const renewed = new Set<string>();
-  let waits = 0;
-  locks.on("lost", (event) => losses.push(event));
-  locks.on("renew", ({ name }) => renewed.add(name));
-  locks.on("wait", () => waits++);
-  locks.on("error", () => {}); // renewals, while there is no connection
-  const lease = await locks.lock(kept).lock();
-  const held = await others.lock(busy).lock();
-  const waiting = locks.lock(busy).lock();
-  waiting.catch(() => {});
-  await until(async () => waits === 1 && (await locks.check()).problems.length === 0);
-  change(next);
-  await cut();
-  renewed.clear();
-  const taken = await until(() =>
-    locks
-      .lock(freshName())
-      .tryLock()
-      .catch(() => null),
-  );
-  await taken.unlock();
-  await until(async () => (await locks.check()).problems.length === 0, { what: "messages to arrive again" });
-  await until(() => renewed.has(kept), { what: "the lease to be renewed" });
-  await held.unlock();
-  await (await waiting).unlock();
-  await lease.unlock();
-  expect(losses).toEqual([]);
+  await survivesCut(locks, others, () => {
+    change(next);
+    return cut();
+  });
 }
 
 const LIBRARIES = {

@@ -2,12 +2,13 @@ import { Cluster } from "ioredis";
 import { Cluster as Cluster5 } from "ioredis5";
 import { createCluster } from "redis";
 import { createCluster as createCluster5 } from "redis5";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, it } from "vitest";
 import { type ClusterLike, createLockClient, type NodeRedisLike } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { staysQuiet } from "../support/quiet.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { addUser, type User } from "../support/servers/users.ts";
+import { survivesCut } from "../support/survives-cut.ts";
 import { until } from "../support/until.ts";
 
 // The password of a Cluster's user changes, and so do the options of the application's object. Then
@@ -82,38 +83,12 @@ it.each<[string, "shared" | "own", Open]>([
   await until(() => ("isOpen" in redis ? redis.isOpen : redis.status === "ready"));
   const locks = createLockClient(redis, { connection, leaseTime: 9_000 });
   undo.push(() => locks.close({ grace: 0 }));
-  let [waits, losses] = [0, 0];
-  locks
-    .on("wait", () => waits++)
-    .on("lost", () => losses++)
-    .on("error", () => {});
-  const [kept, busy] = [freshName("kept"), freshName("busy")];
-  const lease = await until(() =>
-    locks
-      .lock(kept)
-      .tryLock()
-      .catch(() => null),
-  );
-  const held = await others.lock(busy).lock();
-  const waiting = locks.lock(busy).lock();
-  waiting.catch(() => {});
-  await until(async () => waits === 1 && (await locks.check()).problems.length === 0);
-  const next = freshName("password");
-  change(next);
-  for (const admin of await cluster.admins()) {
-    await admin.acl("SETUSER", user.username, "resetpass", `>${next}`);
-    await admin.client("KILL", "USER", user.username);
-  }
-  const taken = await until(() =>
-    locks
-      .lock(freshName())
-      .tryLock()
-      .catch(() => null),
-  );
-  await taken.unlock();
-  await until(async () => (await locks.check()).problems.length === 0, { what: "messages to arrive again" });
-  await held.unlock();
-  await (await waiting).unlock();
-  await lease.unlock();
-  expect(losses).toBe(0);
+  await survivesCut(locks, others, async () => {
+    const next = freshName("password");
+    change(next);
+    for (const admin of await cluster.admins()) {
+      await admin.acl("SETUSER", user.username, "resetpass", `>${next}`);
+      await admin.client("KILL", "USER", user.username);
+    }
+  });
 });
