@@ -37,10 +37,11 @@ elseif value and tonumber(begin) > now then
   -- the next one, so that a small step never runs a job twice in a slot.
   local rest = aligned and untilEnd(now, now, every, true) or 0
   local left = call("PTTL", turn)
-  if left > rest + every then
-    left = rest + every
+  if left > rest + every or tonumber(begin) > now + rest * 1000 then
+    left = math.min(left, rest + every)
     -- First a write that a full Redis does not refuse. From now on the turn counts as begun now, or
-    -- with the next slot: otherwise it would count once more when the clock has passed its beginning.
+    -- with the next slot: otherwise it would count once more when the clock has passed its beginning,
+    -- also if the step came during the turn, whose end is no later than an interval after it.
     call("PEXPIRE", turn, left)
     call("SET", turn, "1d " .. string.format("%016.0f", now + rest * 1000), "PX", left)
   end

@@ -67,6 +67,17 @@ describe("the server's clock is stepped back", () => {
     expect(Math.abs(remaining - HOUR / 2)).toBeLessThan(2 * 60_000);
   });
 
+  it("by less than an interval, during a run: the job is not held up a second time either", async () => {
+    const { near, lock } = stage;
+    const options = { every: HOUR };
+    await near.locks.runOnce(lock.name, options, () => clock.jump(-HOUR / 2));
+    expect((await refused(options)).remaining).toBeGreaterThan(HOUR - 60_000);
+    clock.jump(HOUR / 2 + 60_000); // the clock has passed the beginning
+    expect((await refused(options)).remaining).toBeLessThan(HOUR / 2);
+    clock.jump(HOUR / 2);
+    await next(options);
+  });
+
   it("by less than a slot: an aligned job does not run twice in its slot", async () => {
     const { name } = stage.lock;
     const options = { every: HOUR, aligned: true };

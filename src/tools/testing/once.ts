@@ -42,8 +42,10 @@ export function once(db: Memory): Record<keyof typeof onceLua, Run> {
       if (turn && turn.begin > now) {
         // The clock was set back after this turn began.
         const next = isAligned ? untilEnd(now, now, every, true) : 0;
-        if (db.left(turn) > next + every) db.keep(key, { hold: "", begin: now + next * 1_000 }, next + every);
-        return [GONE, now, db.left(db.get<Turn>(key) ?? turn)];
+        const begin = now + next * 1_000;
+        const left = Math.min(db.left(turn), next + every);
+        if (db.left(turn) > left || turn.begin > begin) db.keep(key, { hold: "", begin }, left);
+        return [GONE, now, left];
       }
       // Each caller has its own interval counted; the stored end is only raised.
       const left = turn ? untilEnd(turn.begin, now, every, isAligned) : 0;
