@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path/posix";
+import { compileScripts, includeMark } from "./compile-lua.mjs";
 
 const root = new URL("../../lua/", import.meta.url);
 
@@ -66,11 +67,12 @@ function compile(path) {
   const pieces = source.split(/^[ \t]*-- @include ([\w./-]+)$/m).map((piece, i) => {
     if (i % 2 === 1) return include(join(path, "..", `${piece}.lua`));
     const text = strip(piece);
-    return { text, expression: JSON.stringify(text) };
+    return { text, marked: text, expression: JSON.stringify(text) };
   });
   const filled = pieces.filter(({ text }) => text !== "");
   return {
     text: filled.map(({ text }) => text).join("\n"),
+    marked: filled.map(({ marked }) => marked).join("\n"),
     expression: filled.map(({ expression }) => expression).join(' + "\\n" + '),
     includes: filled.flatMap((piece) => (piece.path === undefined ? [] : [piece.path])),
   };
@@ -79,8 +81,9 @@ function compile(path) {
 function include(path) {
   const known = parts.get(path);
   if (known) return known;
-  const { text, expression: value, includes } = compile(path);
-  const part = { path, text, value, includes, expression: camel(path.slice(0, -".lua".length)) };
+  const { text, marked: body, expression: value, includes } = compile(path);
+  const expression = camel(path.slice(0, -".lua".length));
+  const part = { path, text, body, value, includes, expression, marked: includeMark(path) };
   parts.set(path, part);
   return part;
 }
@@ -95,12 +98,12 @@ function embed(folder, file) {
   const source = readFileSync(new URL(path, root), "utf8");
   for (const word of HEADER)
     if (!source.includes(`\n-- ${word} `)) throw new Error(`lua/${path} lacks "-- ${word}" in its header`);
-  const { text, expression, includes } = compile(path);
+  const { text, marked, expression, includes } = compile(path);
   const sha = createHash("sha1").update(text).digest("hex");
   const name = path.slice(0, -".lua".length);
   const key = camel(file.slice(0, -".lua".length));
   const line = `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression} },\n`;
-  return { key, line, includes };
+  return { key, line, includes, compiled: { name, sha, text: marked } };
 }
 
 /** The constant with the scripts of a folder. */
@@ -114,6 +117,7 @@ function protocol(folder) {
   return {
     text: `export const ${folder}Lua: Readonly<Record<${keys}, Script>> = {\n${lines}};\n`,
     includes: scripts.flatMap((script) => script.includes),
+    compiled: scripts.map((script) => script.compiled),
   };
 }
 
@@ -124,8 +128,10 @@ const folders = readdirSync(root, { withFileTypes: true })
   .sort();
 MODULES[LOCK] = folders.filter((folder) => !owned.includes(folder));
 
+const scripts = [];
 for (const [path, names] of Object.entries(MODULES)) {
   const protocols = names.map(protocol);
+  scripts.push(...protocols.flatMap(({ compiled }) => compiled));
   const needed = reached(protocols.flatMap(({ includes }) => includes)).map((part) => parts.get(part));
   const script = relative(dirname(path), "redis/script.ts");
   const blocks = [
@@ -141,6 +147,13 @@ write(
 export const codes = {
 ${[...constants].map(([name, number]) => `  ${name}: ${number},\n`).join("")}} as const;
 `,
+);
+write(
+  "tools/testing/scripts.generated.ts",
+  `// @ts-nocheck: the compiler checks what it compiles.
+import * as L from "./lua-runtime.ts";
+
+${compileScripts(scripts, new Map([...parts.values()].map(({ path, body }) => [path, body])))}`,
 );
 
 function write(path, body) {

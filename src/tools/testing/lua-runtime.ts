@@ -1,0 +1,335 @@
+// What compiled scripts call: the parts of Lua 5.1 that lua/ uses. nil is undefined, texts are bytes
+// (one character each, up to 255), numbers are doubles. What is not here fails, and is never guessed.
+
+/** Anything that a script computes with. */
+export type LuaValue = undefined | boolean | number | string | LuaTable | LuaFunction;
+export type LuaFunction = (...values: never[]) => unknown;
+
+/** A script does what Lua does not allow: a bug of the script. */
+export class LuaError extends Error {}
+
+/** A list from 1, and other keys. */
+export class LuaTable {
+  readonly #list: LuaValue[] = [];
+  #others: Map<LuaValue, LuaValue> | null = null;
+
+  static of(list: readonly LuaValue[]): LuaTable {
+    const table = new LuaTable();
+    for (const [i, value] of list.entries()) table.set(i + 1, value);
+    return table;
+  }
+
+  static with(pairs: readonly (readonly [LuaValue, LuaValue])[]): LuaTable {
+    const table = new LuaTable();
+    for (const [key, value] of pairs) table.set(key, value);
+    return table;
+  }
+
+  get size(): number {
+    return this.#list.length;
+  }
+
+  get(key: LuaValue): LuaValue {
+    if (typeof key === "number" && key >= 1 && key <= this.#list.length && Number.isInteger(key))
+      return this.#list[key - 1];
+    return this.#others?.get(key);
+  }
+
+  set(key: LuaValue, value: LuaValue): void {
+    const list = this.#list;
+    const place = typeof key === "number" ? key - 1 : -1;
+    if (key === undefined) throw new LuaError("table index is nil");
+    if (place === list.length && value !== undefined) {
+      list.push(value);
+      for (let next = list.length + 1; this.#others?.has(next); next++) {
+        list.push(this.#others.get(next));
+        this.#others.delete(next);
+      }
+    } else if (place >= 0 && place < list.length && Number.isInteger(place)) {
+      if (value !== undefined) list[place] = value;
+      else this.#cut(place);
+    } else if (value === undefined) this.#others?.delete(key);
+    else {
+      this.#others ??= new Map();
+      this.#others.set(key, value);
+    }
+  }
+
+  /** The list ends before this place; what comes after it has other keys. */
+  #cut(place: number): void {
+    const rest = this.#list.splice(place).slice(1);
+    for (const [i, value] of rest.entries()) this.set(place + 2 + i, value);
+  }
+
+  /** The list, without a copy. */
+  get list(): readonly LuaValue[] {
+    return this.#list;
+  }
+
+  insert(place: number, value: LuaValue): void {
+    this.#list.splice(place - 1, 0, value);
+  }
+
+  remove(place: number): LuaValue {
+    return this.#list.splice(place - 1, 1)[0];
+  }
+}
+
+const typeOf = (value: unknown): string => {
+  if (value === undefined) return "nil";
+  return value instanceof LuaTable ? "table" : typeof value;
+};
+
+// ---- values
+
+/** As printf's %.14g. */
+function general(n: number): string {
+  if (Number.isInteger(n) && Math.abs(n) < 1e14) return String(n);
+  if (!Number.isFinite(n)) return Number.isNaN(n) ? "nan" : n > 0 ? "inf" : "-inf";
+  const [, exponent = "0"] = n.toExponential(13).split("e");
+  const power = Number(exponent);
+  if (power >= -4 && power < 14)
+    return n
+      .toFixed(Math.max(13 - power, 0))
+      .replace(/(\.\d*?)0+$/, "$1")
+      .replace(/\.$/, "");
+  const [digits = ""] = n.toExponential(13).split("e");
+  const sign = power < 0 ? "-" : "+";
+  return `${digits.replace(/\.?0+$/, "")}e${sign}${String(Math.abs(power)).padStart(2, "0")}`;
+}
+
+const NUMBER = /^\s*[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*$/;
+
+export function tonumber(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && NUMBER.test(value) ? Number(value) : undefined;
+}
+
+/** An operand of arithmetic. */
+export function number(value: unknown): number {
+  if (typeof value === "number") return value;
+  const read = tonumber(value);
+  if (read === undefined) throw new LuaError(`attempt to perform arithmetic on a ${typeOf(value)} value`);
+  return read;
+}
+
+/** An operand of a concatenation. */
+export function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number") return general(value);
+  throw new LuaError(`attempt to concatenate a ${typeOf(value)} value`);
+}
+
+export const tostring = (value: unknown): string => {
+  if (value === undefined) return "nil";
+  return typeof value === "boolean" ? String(value) : text(value);
+};
+
+export const type = (value: unknown): string => typeOf(value);
+
+export const isTrue = (value: unknown): boolean => value !== undefined && value !== false;
+
+export function size(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (value instanceof LuaTable) return value.size;
+  throw new LuaError(`attempt to get length of a ${typeOf(value)} value`);
+}
+
+function comparable(a: unknown, b: unknown): void {
+  if (typeof a !== typeof b || (typeof a !== "number" && typeof a !== "string"))
+    throw new LuaError(`attempt to compare ${typeOf(a)} with ${typeOf(b)}`);
+}
+
+type Ordered = number | string;
+export function lt(a: Ordered, b: Ordered): boolean {
+  comparable(a, b);
+  return a < b;
+}
+export function le(a: Ordered, b: Ordered): boolean {
+  comparable(a, b);
+  return a <= b;
+}
+export const gt = (a: Ordered, b: Ordered): boolean => lt(b, a);
+export const ge = (a: Ordered, b: Ordered): boolean => le(b, a);
+
+/** Lua's remainder has the sign of the divisor. */
+export const modulo = (a: number, b: number): number => a - Math.floor(a / b) * b;
+
+export const unpack = (table: LuaTable, from = 1, to = table.size): LuaValue[] =>
+  Array.from({ length: Math.max(to - from + 1, 0) }, (_, i) => table.get(from + i));
+
+export function* ipairs(table: LuaTable): Generator<[number, LuaValue]> {
+  for (let i = 1; table.get(i) !== undefined; i++) yield [i, table.get(i)];
+}
+
+// ---- patterns
+
+const CLASSES: Readonly<Record<string, string>> = {
+  d: "0-9",
+  l: "a-z",
+  u: "A-Z",
+  a: "A-Za-z",
+  w: "A-Za-z0-9",
+  s: " \\t\\n\\v\\f\\r",
+  x: "0-9A-Fa-f",
+};
+const patterns = new Map<string, RegExp>();
+
+/** One item of a pattern, without its repetition; and how long it is. */
+const ITEM = /%(.)|\[(\^?)((?:%.|[^\]%])+)\]|([^%[\]])/y;
+
+function regExpOf(pattern: string): RegExp {
+  const known = patterns.get(pattern);
+  if (known) return known;
+  const isAnchored = pattern.startsWith("^");
+  let source = "";
+  for (let at = isAnchored ? 1 : 0; at < pattern.length; ) {
+    const char = pattern.charAt(at);
+    if (char === "(" || char === ")" || (char === "$" && at === pattern.length - 1)) {
+      if (pattern.startsWith("()", at)) throw new LuaError(`no position captures: ${pattern}`);
+      source += char;
+      at++;
+      continue;
+    }
+    ITEM.lastIndex = at;
+    const item = ITEM.exec(pattern);
+    if (!item) throw new LuaError(`pattern not supported: ${pattern}`);
+    at += item[0].length;
+    const repeat = pattern.charAt(at);
+    const isRepeated = "*+?-".includes(repeat) && repeat !== "";
+    if (isRepeated) at++;
+    source += `${itemOf(item, pattern)}${isRepeated ? (repeat === "-" ? "*?" : repeat) : ""}`;
+  }
+  const made = new RegExp(source, isAnchored ? "y" : "g");
+  patterns.set(pattern, made);
+  return made;
+}
+
+const escaped = (char: string): string => char.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+
+function itemOf([, percent, not, set, plain]: RegExpExecArray, pattern: string): string {
+  if (plain !== undefined) return plain === "." ? "[^]" : escaped(plain);
+  if (percent !== undefined) {
+    const members = classOf(percent, pattern);
+    if (members === null) return escaped(percent);
+    return `[${percent === percent.toLowerCase() ? "" : "^"}${members}]`;
+  }
+  const members = (set ?? "").replace(/%(.)|(.)-(.)|(.)/g, (_, escapedChar, low, high, char) => {
+    if (low !== undefined) return `${escaped(low)}-${escaped(high)}`;
+    if (char !== undefined) return escaped(char);
+    const found = classOf(escapedChar, pattern);
+    if (found !== null && escapedChar !== escapedChar.toLowerCase())
+      throw new LuaError(`pattern not supported: ${pattern}`);
+    return found ?? escaped(escapedChar);
+  });
+  return `[${not}${members}]`;
+}
+
+/** The members of a class such as %d; null: the character itself. */
+function classOf(char: string, pattern: string): string | null {
+  if (!/[A-Za-z0-9]/.test(char)) return null;
+  const members = CLASSES[char.toLowerCase()];
+  if (members === undefined) throw new LuaError(`pattern not supported: ${pattern}`);
+  return members;
+}
+
+function found(subject: string, pattern: string, from: number): RegExpExecArray | null {
+  const regExp = regExpOf(pattern);
+  regExp.lastIndex = from;
+  return regExp.exec(subject);
+}
+
+/** A pattern without captures captures all that it matches. */
+const captures = (match: RegExpExecArray): string[] => (match.length === 1 ? [match[0]] : match.slice(1));
+
+/** A place as Lua counts it, from 1; negative: from the end. */
+const placeIn = (subject: string, place: number): number =>
+  place >= 0 ? place : Math.max(subject.length + place + 1, 0);
+
+export function* gmatch(subject: unknown, pattern: string): Generator<string[]> {
+  const all = text(subject);
+  if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
+  for (let at = 0; ; ) {
+    const match = found(all, pattern, at);
+    if (!match) return;
+    yield captures(match);
+    at = match.index + Math.max(match[0].length, 1);
+  }
+}
+
+// ---- libraries
+
+export const string = {
+  sub(subject: unknown, from = 1, to = -1): string {
+    const all = text(subject);
+    const first = Math.max(placeIn(all, number(from)), 1);
+    const last = placeIn(all, number(to));
+    return first <= last ? all.slice(first - 1, last) : "";
+  },
+
+  /** Of one place only. */
+  byte(subject: unknown, place = 1): number | undefined {
+    const all = text(subject);
+    const code = all.charCodeAt(placeIn(all, place) - 1);
+    return Number.isNaN(code) ? undefined : code;
+  },
+
+  lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
+
+  match(subject: unknown, pattern: string): (string | undefined)[] {
+    const match = found(text(subject), pattern, 0);
+    return match ? captures(match) : [];
+  },
+
+  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string | undefined)[] {
+    const all = text(subject);
+    const start = Math.max(placeIn(all, from) - 1, 0);
+    if (isPlain) {
+      const at = all.indexOf(pattern, start);
+      return at < 0 ? [] : [at + 1, at + pattern.length];
+    }
+    const match = found(all, pattern, start);
+    if (!match) return [];
+    return [match.index + 1, match.index + match[0].length, ...match.slice(1)];
+  },
+
+  /** %d, %f and %s, with a width, leading zeros and digits after the point. */
+  format(form: string, ...values: LuaValue[]): string {
+    let next = 0;
+    return form.replace(/%(?:%|(0?)(\d*)(?:\.(\d+))?(.))/g, (all, zero, width, digits, kind) => {
+      if (kind === undefined) return "%";
+      if (next >= values.length) throw new LuaError("bad argument to format: no value");
+      const value = values[next++];
+      const shown = formatted(all, kind, value, digits);
+      if (!zero || kind === "s") return shown.padStart(Number(width));
+      const sign = shown.startsWith("-") ? "-" : "";
+      return sign + shown.slice(sign.length).padStart(Number(width) - sign.length, "0");
+    });
+  },
+};
+
+function formatted(form: string, kind: string, value: LuaValue, digits: string | undefined): string {
+  if (kind === "s") return typeof value === "string" ? value : text(value);
+  const n = number(value);
+  if (!Number.isFinite(n)) throw new LuaError(`bad argument to format: ${n}`);
+  if (kind === "d") return BigInt(Math.trunc(n)).toString();
+  if (kind !== "f") throw new LuaError(`format not supported: ${form}`);
+  return Math.abs(n) < 1e21 ? n.toFixed(digits === undefined ? 6 : Number(digits)) : BigInt(n).toString();
+}
+
+export const math = {
+  max: (...values: unknown[]): number => Math.max(...values.map(number)),
+  min: (...values: unknown[]): number => Math.min(...values.map(number)),
+  ceil: (value: unknown): number => Math.ceil(number(value)),
+  floor: (value: unknown): number => Math.floor(number(value)),
+  huge: Number.POSITIVE_INFINITY,
+};
+
+export const table = {
+  insert(into: LuaTable, ...[place, value]: LuaValue[]): void {
+    if (value === undefined) into.set(into.size + 1, place);
+    else into.insert(number(place), value);
+  },
+  remove: (from: LuaTable, place = from.size): LuaValue => from.remove(place),
+  concat: (list: LuaTable, between = ""): string => list.list.map(text).join(between),
+};

@@ -1,0 +1,272 @@
+import type { RedisArgument } from "../../api/redis.ts";
+import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
+import { clocks } from "../../util/clock.ts";
+import { setTimeout } from "../../util/real-timers.ts";
+import type { Receiver, Reply } from "./keyspace.ts";
+import type { MemoryRedis } from "./memory-redis.ts";
+
+/** One connection: what is sent arrives at the other end later, and in order. */
+export interface Wire {
+  toServer(work: () => void): void;
+  toClient(work: () => void): void;
+  /** Drops what is under way to the client. `noticed` runs at the server, when it notices. */
+  close(noticed?: () => void): void;
+}
+
+/** The way to a Redis in memory. */
+export interface Network {
+  readonly name: string;
+  readonly redis: MemoryRedis;
+  connect(): Wire;
+  /** Called with every script that the server has run. */
+  ran?(call: Call, reply: Reply | Error): void;
+}
+
+/** As bytes, one character each. */
+const bytes = (word: RedisArgument): string => {
+  if (typeof word === "number") return String(word);
+  return Buffer.isBuffer(word) ? word.toString("latin1") : Buffer.from(word).toString("latin1");
+};
+const utf8 = (text: string): string => Buffer.from(text, "latin1").toString();
+
+/** As a driver's replies. */
+function driven(reply: Reply): unknown {
+  if (reply === null || typeof reply === "number") return reply;
+  if (typeof reply === "string") return Buffer.from(reply, "latin1");
+  return "ok" in reply ? Buffer.from(reply.ok) : reply.map(driven);
+}
+
+/** A driver for a Redis in memory. */
+export class MemoryLink implements Link {
+  readonly library = "memory";
+  readonly kind = "server";
+  readonly keyPrefix = "";
+  readonly address = "";
+  readonly isTls = false;
+  readonly nodes = null;
+  readonly opensOnce = false;
+  readonly lastError = null;
+  readonly heldUntil = Number.NEGATIVE_INFINITY;
+  readonly holdsBack = false;
+  readonly isOwn: boolean;
+  readonly name: string;
+  state: Link["state"] = "ready";
+  protected readonly network: Network;
+  protected wire: Wire;
+  /** Unanswered, in order. */
+  readonly #calls = new Set<Call>();
+  readonly #watchers = new Set<LinkEvents>();
+  #lostAt = 0;
+
+  constructor(network: Network, isOwn = false) {
+    this.network = network;
+    this.name = network.name;
+    this.isOwn = isOwn;
+    this.wire = network.connect();
+  }
+
+  get status(): string {
+    return this.state === "away" ? "connecting" : this.state;
+  }
+
+  get readyUntil(): number {
+    return this.state === "ready" ? clocks.mono.now() : this.#lostAt;
+  }
+
+  on(events: LinkEvents): () => void {
+    this.#watchers.add(events);
+    return () => void this.#watchers.delete(events);
+  }
+
+  send(call: Call): void {
+    if (this.state === "ended") {
+      call.owner.refused(call, new Error("Connection is closed."));
+      return;
+    }
+    this.#calls.add(call);
+    call.isWritten = this.state === "ready";
+    if (call.isWritten) this.#write(call);
+  }
+
+  #write(call: Call): void {
+    const { wire } = this;
+    const { name, script, keys, argv } = call;
+    const [names, words] = [keys.full.map(bytes), argv.map(bytes)];
+    wire.toServer(() => {
+      const { redis } = this.network;
+      const reply = outcome(() =>
+        name === "eval" ? redis.eval(script.lua, names, words) : redis.evalsha(script.sha, names, words),
+      );
+      this.network.ran?.(call, reply);
+      wire.toClient(() => {
+        this.#calls.delete(call);
+        if (reply instanceof Error) call.owner.refused(call, reply);
+        else call.owner.replied(call, driven(reply));
+      });
+    });
+  }
+
+  /** The connection is gone: its unanswered calls are sent again when it is back. */
+  lose(): void {
+    if (this.state !== "ready") return;
+    this.#lostAt = clocks.mono.now();
+    this.state = "away";
+    this.wire.close();
+    for (const { lost } of [...this.#watchers]) lost(null);
+  }
+
+  /** There is a connection again. */
+  restore(): void {
+    if (this.state !== "away") return;
+    this.wire = this.network.connect();
+    this.state = "ready";
+    for (const call of [...this.#calls]) {
+      call.isWritten = true;
+      if (call.isOver) this.#calls.delete(call);
+      else this.#write(call);
+    }
+    for (const { ready } of [...this.#watchers]) ready();
+  }
+
+  command(words: readonly RedisArgument[]): Promise<unknown> {
+    const { wire } = this;
+    return new Promise((resolve, reject) => {
+      wire.toServer(() => {
+        const reply = outcome(() => this.network.redis.call(words.map(bytes)));
+        wire.toClient(() => (reply instanceof Error ? reject(reply) : resolve(driven(reply))));
+      });
+    });
+  }
+
+  commandOn(
+    key: string,
+    before: readonly RedisArgument[],
+    after: readonly RedisArgument[],
+  ): Promise<unknown> {
+    return this.command([...before, key, ...after]);
+  }
+
+  listen(_isSharded: boolean, events: ListenerEvents): Listener {
+    return new MemoryListener(this.network, events);
+  }
+
+  openOnce(): Link {
+    throw new Error("a Redis in memory has no replicas");
+  }
+
+  open(): Link {
+    return new MemoryLink(this.network, true);
+  }
+
+  flush(): void {}
+
+  replace(): boolean {
+    return false;
+  }
+
+  close(): void {
+    this.state = "ended";
+    this.wire.close();
+    for (const { ended } of [...this.#watchers]) ended();
+  }
+}
+
+/** What Redis replies. Any other error is a bug here, and nobody's reply. */
+function outcome(run: () => Reply): Reply | Error {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof Error && error.name === "ReplyError") return error;
+    throw error;
+  }
+}
+
+/** A connection for messages. */
+export class MemoryListener implements Listener {
+  isReady = false;
+  readonly #network: Network;
+  readonly #events: ListenerEvents;
+  #wire: Wire;
+  #channels = new Map<string, Receiver>();
+  #isClosed = false;
+  #tries = 0;
+
+  constructor(network: Network, events: ListenerEvents) {
+    this.#network = network;
+    this.#events = events;
+    this.#wire = this.#connect();
+  }
+
+  /** Ready after one round trip. */
+  #connect(): Wire {
+    const wire = this.#network.connect();
+    wire.toServer(() =>
+      wire.toClient(() => {
+        this.isReady = true;
+        this.#tries = 0;
+        this.#events.ready();
+      }),
+    );
+    return wire;
+  }
+
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    const wire = this.#wire;
+    const known = this.#channels;
+    return new Promise((resolve) => {
+      wire.toServer(() => {
+        for (const channel of channels.map(bytes)) {
+          const receive: Receiver = (from, message) =>
+            wire.toClient(() => this.#events.message(utf8(from), utf8(message)));
+          if (known.has(channel)) continue;
+          known.set(channel, receive);
+          this.#network.redis.subscribe(channel, receive);
+        }
+        wire.toClient(() => resolve(null));
+      });
+    });
+  }
+
+  unsubscribe(channel: string): void {
+    const known = this.#channels;
+    this.#wire.toServer(() => this.#leave(known, bytes(channel)));
+  }
+
+  #leave(known: Map<string, Receiver>, channel: string): void {
+    const receive = known.get(channel);
+    known.delete(channel);
+    if (receive) this.#network.redis.unsubscribe(channel, receive);
+  }
+
+  #drop(): void {
+    this.isReady = false;
+    const known = this.#channels;
+    this.#channels = new Map();
+    this.#wire.close(() => {
+      for (const channel of [...known.keys()]) this.#leave(known, channel);
+    });
+  }
+
+  /** The connection is gone. It comes back by itself, while it is wanted. */
+  lose(): void {
+    if (this.#isClosed) return;
+    this.#drop();
+    this.#events.lost(null);
+    if (this.#isClosed) return;
+    if (!this.#events.isWanted()) {
+      this.#isClosed = true;
+      this.#events.ended();
+      return;
+    }
+    const again = (): void => {
+      if (!this.#isClosed) this.#wire = this.#connect();
+    };
+    setTimeout(again, Math.min(++this.#tries * 50, 2_000)).unref();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#drop();
+  }
+}

@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto";
+import { Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
+import { type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
+import { commands } from "./redis-commands.ts";
+import { runScript, scriptOf } from "./scripts.generated.ts";
+
+/**
+ * A Redis in memory that runs the compiled scripts of lua/: what they use of its commands, expiry and
+ * messages. A command, an option or a script that it lacks is an error of the program that uses it, and
+ * no reply.
+ */
+export class MemoryRedis extends Keyspace {
+  /** The scripts that it has been sent as text, by SHA. */
+  readonly known = new Set<string>();
+  readonly #api = this.#apiOf();
+
+  /** @throws RedisError that Redis replies */
+  call([name = "", ...words]: readonly string[]): Reply {
+    const run = commands[name.toUpperCase()];
+    if (!run) throw new Error(`the memory Redis has no command ${name}`);
+    return run(this, words);
+  }
+
+  /** @throws RedisError NOSCRIPT, or what the script replies */
+  evalsha(sha: string, keys: readonly string[], argv: readonly string[]): Reply {
+    if (!this.known.has(sha)) throw new RedisError("NOSCRIPT No matching script. Please use EVAL.");
+    return this.run(sha, keys, argv);
+  }
+
+  /** @throws RedisError that the script replies */
+  eval(lua: string, keys: readonly string[], argv: readonly string[]): Reply {
+    const sha = createHash("sha1").update(lua).digest("hex");
+    this.known.add(sha);
+    return this.run(sha, keys, argv);
+  }
+
+  /** The script of this SHA, whether it was sent before or not. */
+  run(sha: string, keys: readonly string[], argv: readonly string[]): Reply {
+    const script = scriptOf(sha);
+    if (!script) throw new Error(`no script of lua/ has the SHA ${sha}`);
+    return this.atOnce(() => replyOf(runScript(script, this.#api, LuaTable.of(keys), LuaTable.of(argv))));
+  }
+
+  /** `redis` in a script. */
+  #apiOf(): Readonly<Record<string, LuaFunction | number>> {
+    const call = (...words: LuaValue[]): LuaValue => luaOf(this.call(words.map(wordOf)));
+    return {
+      call,
+      pcall: (...words: LuaValue[]) => {
+        try {
+          return call(...words);
+        } catch (error) {
+          if (error instanceof RedisError) return LuaTable.with([["err", error.message]]);
+          throw error;
+        }
+      },
+      error_reply: (message: string) => LuaTable.with([["err", message]]),
+      acl_check_cmd: () => true,
+      log: () => {},
+      LOG_WARNING: 3,
+    };
+  }
+}
+
+/** Redis writes a whole number without an exponent. */
+const wordOf = (value: LuaValue): string => {
+  if (typeof value !== "number") return text(value);
+  return Number.isInteger(value) && Math.abs(value) < 2 ** 63 ? BigInt(value).toString() : String(value);
+};
+
+function luaOf(reply: Reply): LuaValue {
+  if (reply === null) return false;
+  if (reply instanceof Status) return LuaTable.with([["ok", reply.ok]]);
+  return typeof reply === "object" ? LuaTable.of(reply.map(luaOf)) : reply;
+}
+
+function replyOf(value: LuaValue): Reply {
+  if (value === undefined || value === false) return null;
+  if (value === true) return 1;
+  if (typeof value === "number") return Math.trunc(value);
+  if (typeof value === "string") return value;
+  if (!(value instanceof LuaTable)) throw new Error("a script returned a function");
+  const error = value.get("err");
+  if (error !== undefined) throw new RedisError(text(error));
+  const ok = value.get("ok");
+  return ok === undefined ? value.list.map(replyOf) : new Status(text(ok));
+}

@@ -1,0 +1,279 @@
+import { type Kept, type Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
+import { SortedSet } from "./sorted-set.ts";
+
+/** A command, without its name. */
+type Command = (db: Keyspace, words: string[]) => Reply;
+
+const OK = new Status("OK");
+const syntaxError = (): never => {
+  throw new RedisError("ERR syntax error");
+};
+/** An option that Redis has and this one lacks. */
+const lacking = (command: string, option: string | undefined): never => {
+  throw new Error(`the memory Redis has no ${option} of ${command}`);
+};
+
+// ---- words
+
+function integer(word = ""): number {
+  const n = Number(word);
+  if (!/^-?\d+$/.test(word) || !Number.isSafeInteger(n))
+    throw new RedisError("ERR value is not an integer or out of range");
+  return n;
+}
+
+function float(word = ""): number {
+  const infinite = /^([+-]?)inf$/i.exec(word);
+  const n = infinite ? Number(`${infinite[1]}Infinity`) : Number(word);
+  if (word.trim() === "" || Number.isNaN(n)) throw new RedisError("ERR value is not a valid float");
+  return n;
+}
+
+const shown = (score: number): string => {
+  if (!Number.isFinite(score)) return score > 0 ? "inf" : "-inf";
+  return Number.isInteger(score) && Math.abs(score) < 1e17 ? BigInt(score).toString() : String(score);
+};
+
+/** The items from one place to another one, both included; from the end if negative. */
+function slice<T>(list: readonly T[], from: number, to: number): T[] {
+  const first = from < 0 ? Math.max(list.length + from, 0) : from;
+  const last = to < 0 ? list.length + to : to;
+  return first > last ? [] : list.slice(first, last + 1);
+}
+
+/** A limit such as "5", "(5" (without it) and "-inf". */
+function limit(word = ""): { readonly at: number; readonly isOpen: boolean } {
+  const isOpen = word.startsWith("(");
+  return { at: float(isOpen ? word.slice(1) : word), isOpen };
+}
+
+// ---- keys
+
+type Valued<Type extends Kept["type"]> = Extract<Kept, { readonly type: Type }>["value"];
+
+function find<Type extends Kept["type"]>(db: Keyspace, key = "", type: Type): Valued<Type> | undefined {
+  const kept = db.find(key);
+  if (kept && kept.type !== type)
+    throw new RedisError("WRONGTYPE Operation against a key holding the wrong kind of value");
+  return kept?.value as Valued<Type> | undefined;
+}
+
+function ensure<Type extends "hash" | "zset">(db: Keyspace, key: string, type: Type): Valued<Type> {
+  const known = find(db, key, type);
+  if (known) return known;
+  const value = type === "hash" ? new Map<string, string>() : new SortedSet();
+  db.keys.set(key, { type, value, until: Number.POSITIVE_INFINITY } as Kept);
+  return value as Valued<Type>;
+}
+
+/** Keeps the end of a key that has one. */
+function write(db: Keyspace, key: string, value: string): void {
+  const until = db.find(key)?.until ?? Number.POSITIVE_INFINITY;
+  db.keys.set(key, { type: "string", value, until });
+}
+
+/** A key without content does not exist. */
+function tidy(db: Keyspace, key: string): void {
+  const kept = db.find(key);
+  if (kept && kept.type !== "string" && kept.value.size === 0) db.keys.delete(key);
+}
+
+/** Removes members, and returns how many there were. */
+function removed(db: Keyspace, key: string, members: readonly string[]): number {
+  const set = find(db, key, "zset");
+  const count = members.filter((member) => set?.remove(member)).length;
+  tidy(db, key);
+  return count;
+}
+
+const scoreOf = (set: SortedSet | undefined, member: string): string | null => {
+  const score = set?.score(member);
+  return score === undefined ? null : shown(score);
+};
+
+const withScores = (set: SortedSet, members: readonly string[]): string[] =>
+  members.flatMap((member) => [member, shown(set.score(member) as number)]);
+
+/** What scripts and clients of this package send. */
+export const commands: Readonly<Record<string, Command>> = {
+  TIME: ({ micros }) => [String(Math.floor(micros / 1e6)), String(micros % 1e6)],
+
+  // ---- keys
+
+  DEL: (db, keys) => keys.filter((key) => db.find(key) && db.keys.delete(key)).length,
+  EXISTS: (db, keys) => keys.filter((key) => db.find(key)).length,
+  PTTL(db, [key = ""]) {
+    const kept = db.find(key);
+    if (!kept) return -2;
+    return kept.until === Number.POSITIVE_INFINITY ? -1 : kept.until - db.ms;
+  },
+  PEXPIRE(db, [key = "", ms, option]) {
+    if (option !== undefined) lacking("PEXPIRE", option);
+    const kept = db.find(key);
+    if (!kept) return 0;
+    kept.until = db.ms + integer(ms);
+    db.find(key);
+    return 1;
+  },
+  PERSIST(db, [key = ""]) {
+    const kept = db.find(key);
+    if (!kept || kept.until === Number.POSITIVE_INFINITY) return 0;
+    kept.until = Number.POSITIVE_INFINITY;
+    return 1;
+  },
+  SCAN: (db) => ["0", [...db.keys.keys()].filter((key) => db.find(key))],
+
+  // ---- strings
+
+  GET: (db, [key]) => find(db, key, "string") ?? null,
+  SET(db, [key = "", value = "", ...options]) {
+    let until = Number.POSITIVE_INFINITY;
+    while (options.length > 0) {
+      const option = options.shift()?.toUpperCase();
+      if (option === "NX" || option === "XX") {
+        if (!db.find(key) !== (option === "NX")) return null;
+      } else if (option === "KEEPTTL") until = db.find(key)?.until ?? until;
+      else if (option === "PX") {
+        const ms = integer(options.shift());
+        if (ms <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
+        until = db.ms + ms;
+      } else lacking("SET", option);
+    }
+    db.keys.set(key, { type: "string", value, until });
+    return OK;
+  },
+  GETSET(db, [key = "", value = ""]) {
+    const before = find(db, key, "string") ?? null;
+    db.keys.set(key, { type: "string", value, until: Number.POSITIVE_INFINITY });
+    return before;
+  },
+  SETRANGE(db, [key = "", place, value = ""]) {
+    const before = find(db, key, "string") ?? "";
+    const at = integer(place);
+    const after = before.padEnd(at, "\0").slice(0, at) + value + before.slice(at + value.length);
+    if (after !== "") write(db, key, after);
+    return after.length;
+  },
+  INCR(db, [key = ""]) {
+    const next = integer(find(db, key, "string") ?? "0") + 1;
+    write(db, key, String(next));
+    return next;
+  },
+
+  // ---- hashes
+
+  HGET: (db, [key, field = ""]) => find(db, key, "hash")?.get(field) ?? null,
+  HMGET(db, [key, ...fields]) {
+    const hash = find(db, key, "hash");
+    return fields.map((field) => hash?.get(field) ?? null);
+  },
+  HSET(db, [key = "", ...pairs]) {
+    if (pairs.length === 0 || pairs.length % 2 > 0)
+      throw new RedisError("ERR wrong number of arguments for 'hset' command");
+    const hash = ensure(db, key, "hash");
+    const before = hash.size;
+    for (let i = 0; i < pairs.length; i += 2) hash.set(pairs[i] as string, pairs[i + 1] as string);
+    return hash.size - before;
+  },
+  HDEL(db, [key = "", ...fields]) {
+    const hash = find(db, key, "hash");
+    const count = fields.filter((field) => hash?.delete(field)).length;
+    tidy(db, key);
+    return count;
+  },
+  HEXISTS: (db, [key, field = ""]) => (find(db, key, "hash")?.has(field) ? 1 : 0),
+  HGETALL: (db, [key]) => [...(find(db, key, "hash") ?? [])].flat(),
+  HKEYS: (db, [key]) => [...(find(db, key, "hash")?.keys() ?? [])],
+  HLEN: (db, [key]) => find(db, key, "hash")?.size ?? 0,
+
+  // ---- sorted sets
+
+  ZADD(db, [key = "", ...rest]) {
+    const option = rest[0]?.toUpperCase();
+    const isNew = option === "NX";
+    if (isNew) rest.shift();
+    else if (/^(XX|GT|LT|CH|INCR)$/.test(option ?? "")) lacking("ZADD", option);
+    if (rest.length === 0 || rest.length % 2 > 0) syntaxError();
+    const scores = rest.filter((_, i) => i % 2 === 0).map(float);
+    const set = ensure(db, key, "zset");
+    const before = set.size;
+    for (const [i, score] of scores.entries()) {
+      const member = rest[2 * i + 1] as string;
+      if (!isNew || set.score(member) === undefined) set.set(member, score);
+    }
+    return set.size - before;
+  },
+  ZREM: (db, [key = "", ...members]) => removed(db, key, members),
+  ZSCORE: (db, [key, member = ""]) => scoreOf(find(db, key, "zset"), member),
+  ZMSCORE(db, [key, ...members]) {
+    const set = find(db, key, "zset");
+    return members.map((member) => scoreOf(set, member));
+  },
+  ZCARD: (db, [key]) => find(db, key, "zset")?.size ?? 0,
+  ZRANK(db, [key, member = ""]) {
+    const rank = find(db, key, "zset")?.rank(member) ?? -1;
+    return rank < 0 ? null : rank;
+  },
+  ZREVRANK(db, [key, member = ""]) {
+    const set = find(db, key, "zset");
+    const rank = set?.rank(member) ?? -1;
+    return set === undefined || rank < 0 ? null : set.size - 1 - rank;
+  },
+  ZRANGE(db, [key, from = "", to = "", ...options]) {
+    const set = find(db, key, "zset");
+    const [option, ...more] = options.map((word) => word.toUpperCase());
+    if (option === "BYLEX") return byText(set?.members ?? [], from, to, more);
+    if (option !== undefined && option !== "WITHSCORES") lacking("ZRANGE", option);
+    if (more.length > 0) lacking("ZRANGE", more[0]);
+    const members = slice(set?.members ?? [], integer(from), integer(to));
+    return set && option ? withScores(set, members) : members;
+  },
+  ZPOPMIN(db, [key = "", count = "1"]) {
+    const set = find(db, key, "zset");
+    if (!set) return [];
+    const popped = withScores(set, set.members.slice(0, integer(count)));
+    removed(
+      db,
+      key,
+      popped.filter((_, i) => i % 2 === 0),
+    );
+    return popped;
+  },
+  ZREMRANGEBYRANK(db, [key = "", from, to]) {
+    return removed(db, key, slice(find(db, key, "zset")?.members ?? [], integer(from), integer(to)));
+  },
+  ZREMRANGEBYSCORE(db, [key = "", from, to]) {
+    const set = find(db, key, "zset");
+    const [low, high] = [limit(from), limit(to)];
+    const members = set?.members.filter((member) => {
+      const score = set.score(member) as number;
+      const isLow = score < low.at || (low.isOpen && score === low.at);
+      return !isLow && score <= high.at && !(high.isOpen && score === high.at);
+    });
+    return removed(db, key, members ?? []);
+  },
+
+  // ---- messages and the server
+
+  PUBLISH: (db, [channel = "", message = ""]) => db.publish(channel, message),
+  PUBSUB(db, [what, ...channels]) {
+    if (what?.toUpperCase() !== "NUMSUB") lacking("PUBSUB", what);
+    return channels.flatMap((channel) => [channel, db.receivers(channel)]);
+  },
+  INFO: () => "redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n",
+};
+
+/** Between texts such as "[a" (with it) and "(b" (without it), of members with one score. */
+function byText(members: readonly string[], from: string, to: string, options: readonly string[]): string[] {
+  const [word, offset, count] = options;
+  if (word !== undefined && word !== "LIMIT") lacking("ZRANGE BYLEX", word);
+  if (!/^[[(]/.test(from) || !/^[[(]/.test(to)) lacking("ZRANGE BYLEX", `${from} ${to}`);
+  const [low, high] = [from.slice(1), to.slice(1)];
+  const within = members.filter((member) => {
+    const isLow = from.startsWith("[") ? member >= low : member > low;
+    return isLow && (to.startsWith("[") ? member <= high : member < high);
+  });
+  if (word === undefined) return within;
+  const first = integer(offset);
+  return within.slice(first, first + integer(count));
+}
