@@ -13,12 +13,20 @@ export interface Wire {
   close(noticed?: () => void): void;
 }
 
+/** The end of a connection at the client. */
+export interface End {
+  /** The connection is gone. */
+  lose(): void;
+}
+
 /** The way to a Redis in memory. */
 export interface Network {
   readonly name: string;
   readonly redis: MemoryRedis;
-  connect(): Wire;
-  /** Called with every script that the server has run. */
+  connect(end: End): Wire;
+  /** Called after a script was sent. */
+  sent?(call: Call, link: MemoryLink): void;
+  /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
 }
 
@@ -37,7 +45,7 @@ function driven(reply: Reply): unknown {
 }
 
 /** A driver for a Redis in memory. */
-export class MemoryLink implements Link {
+export class MemoryLink implements Link, End {
   readonly library = "memory";
   readonly kind = "server";
   readonly keyPrefix = "";
@@ -62,7 +70,7 @@ export class MemoryLink implements Link {
     this.network = network;
     this.name = network.name;
     this.isOwn = isOwn;
-    this.wire = network.connect();
+    this.wire = network.connect(this);
   }
 
   get status(): string {
@@ -104,6 +112,7 @@ export class MemoryLink implements Link {
         else call.owner.replied(call, driven(reply));
       });
     });
+    this.network.sent?.(call, this);
   }
 
   /** The connection is gone: its unanswered calls are sent again when it is back. */
@@ -118,7 +127,7 @@ export class MemoryLink implements Link {
   /** There is a connection again. */
   restore(): void {
     if (this.state !== "away") return;
-    this.wire = this.network.connect();
+    this.wire = this.network.connect(this);
     this.state = "ready";
     for (const call of [...this.#calls]) {
       call.isWritten = true;
@@ -182,7 +191,7 @@ function outcome(run: () => Reply): Reply | Error {
 }
 
 /** A connection for messages. */
-export class MemoryListener implements Listener {
+export class MemoryListener implements Listener, End {
   isReady = false;
   readonly #network: Network;
   readonly #events: ListenerEvents;
@@ -199,7 +208,7 @@ export class MemoryListener implements Listener {
 
   /** Ready after one round trip. */
   #connect(): Wire {
-    const wire = this.#network.connect();
+    const wire = this.#network.connect(this);
     wire.toServer(() =>
       wire.toClient(() => {
         this.isReady = true;
