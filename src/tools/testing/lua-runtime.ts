@@ -186,7 +186,6 @@ function regExpOf(pattern: string): RegExp {
   for (let at = isAnchored ? 1 : 0; at < pattern.length; ) {
     const char = pattern.charAt(at);
     if (char === "(" || char === ")" || (char === "$" && at === pattern.length - 1)) {
-      if (pattern.startsWith("()", at)) throw new LuaError(`no position captures: ${pattern}`);
       source += char;
       at++;
       continue;
@@ -200,7 +199,8 @@ function regExpOf(pattern: string): RegExp {
     if (isRepeated) at++;
     source += `${itemOf(item, pattern)}${isRepeated ? (repeat === "-" ? "*?" : repeat) : ""}`;
   }
-  const made = new RegExp(source, isAnchored ? "y" : "g");
+  // With the places of groups: an empty group captures its place.
+  const made = new RegExp(source, `d${isAnchored ? "y" : "g"}`);
   patterns.set(pattern, made);
   return made;
 }
@@ -240,19 +240,26 @@ function found(subject: string, pattern: string, from: number): RegExpExecArray 
 }
 
 /** A pattern without captures captures all that it matches. */
-const captures = (match: RegExpExecArray): string[] => (match.length === 1 ? [match[0]] : match.slice(1));
+function captures(match: RegExpExecArray, pattern: string): (string | number)[] {
+  if (match.length === 1) return [match[0]];
+  const groups = [...pattern.matchAll(/%.|\((\)?)/g)].filter(([group]) => group.startsWith("("));
+  return match.slice(1).map((captured, i) => {
+    const isPlace = groups[i]?.[1] === ")";
+    return isPlace ? (match.indices?.[i + 1]?.[0] ?? 0) + 1 : captured;
+  });
+}
 
 /** A place as Lua counts it, from 1; negative: from the end. */
 const placeIn = (subject: string, place: number): number =>
   place >= 0 ? place : Math.max(subject.length + place + 1, 0);
 
-export function* gmatch(subject: unknown, pattern: string): Generator<string[]> {
+export function* gmatch(subject: unknown, pattern: string): Generator<(string | number)[]> {
   const all = text(subject);
   if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
   for (let at = 0; ; ) {
     const match = found(all, pattern, at);
     if (!match) return;
-    yield captures(match);
+    yield captures(match, pattern);
     at = match.index + Math.max(match[0].length, 1);
   }
 }
@@ -276,9 +283,9 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string): (string | undefined)[] {
+  match(subject: unknown, pattern: string): (string | number)[] {
     const match = found(text(subject), pattern, 0);
-    return match ? captures(match) : [];
+    return match ? captures(match, pattern) : [];
   },
 
   find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string | undefined)[] {
