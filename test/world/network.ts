@@ -6,7 +6,7 @@ import type { Dice } from "./dice.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
 import { INPUT, type Time } from "./time.ts";
-import { shown, shownReply } from "./wording.ts";
+import { short, shown, shownReply } from "./wording.ts";
 
 /** In ms: how long Redis works for a command. */
 const SERVICE = 0.015;
@@ -227,6 +227,10 @@ export class ProcessNetwork implements Network {
     if (!trap?.names.test(call.script.name) || !wire) return;
     this.trap = null;
     trap.spring(wire);
+  }
+
+  received(message: string): void {
+    this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
   }
 
   ran(call: Call, reply: Reply | Error): void {

@@ -22,7 +22,8 @@ const OUTCOMES = new Map(
 );
 
 /** A hold's id ends with its number. */
-const short = (word: string): string => word.replace(/host(\d+):\d+:[0-9a-f]{16}:?0*/g, "p$1#").slice(0, 80);
+export const short = (word: string): string =>
+  word.replace(/host(\d+):\d+:[0-9a-f]{16}:?0*/g, "p$1#").slice(0, 80);
 
 /** The keys without their common parts, and the arguments. */
 export function shown({ keys, argv }: Call): string {

@@ -283,8 +283,9 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string): (string | number)[] {
-    const match = found(text(subject), pattern, 0);
+  match(subject: unknown, pattern: string, from = 1): (string | number)[] {
+    const all = text(subject);
+    const match = found(all, pattern, Math.max(placeIn(all, from) - 1, 0));
     return match ? captures(match, pattern) : [];
   },
 

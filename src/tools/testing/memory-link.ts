@@ -31,6 +31,8 @@ export interface Network {
   sent?(call: Call, link: MemoryLink): void;
   /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
+  /** Called when a client receives a message. */
+  received?(message: string): void;
 }
 
 /** As bytes, one character each. */
@@ -240,7 +242,10 @@ export class MemoryListener implements Listener, End {
       wire.toServer(() => {
         for (const channel of channels.map(bytes)) {
           const receive: Receiver = (from, message) =>
-            wire.toClient(() => this.#events.message(utf8(from), utf8(message)));
+            wire.toClient(() => {
+              this.#network.received?.(message);
+              this.#events.message(utf8(from), utf8(message));
+            });
           if (known.has(channel)) continue;
           known.set(channel, receive);
           this.#network.redis.subscribe(channel, receive);
