@@ -1,8 +1,9 @@
 import type { Call } from "../../src/redis/driver.ts";
 import type { Reply } from "../../src/tools/testing/keyspace.ts";
 import type { End, MemoryLink, Network, Wire } from "../../src/tools/testing/memory-link.ts";
-import { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
+import type { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import type { Dice } from "./dice.ts";
+import type { Product } from "./product.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
 import { INPUT, type Time } from "./time.ts";
@@ -34,16 +35,17 @@ export class SimulatedServer {
   readonly #time: Time;
   readonly #story: Story;
 
-  constructor(time: Time, story: Story) {
+  constructor(time: Time, story: Story, { MemoryRedis: Redis }: Pick<Product, "MemoryRedis">) {
     this.#time = time;
     this.#story = story;
-    this.redis = new MemoryRedis(() => (EPOCH + time.now - this.back) * 1_000);
+    this.redis = new Redis(() => (EPOCH + time.now - this.back) * 1_000);
   }
 
   pause(ms: number): void {
     this.#story.tell("Redis", `stands still for ${ms.toFixed(0)} ms`);
     const { now } = this.#time;
-    this.paused = { from: this.paused.until > now ? this.paused.from : now, until: now + ms };
+    const { from, until } = this.paused;
+    this.paused = { from: until > now ? from : now, until: Math.max(until, now + ms) };
     this.busyUntil = Math.max(this.busyUntil, now + ms);
   }
 
@@ -137,13 +139,14 @@ export class SimulatedWire implements Wire {
     const { time, story } = this.#at;
     story.tell("network", `a connection of ${this.process.name} is frozen for ${ms.toFixed(0)} ms`);
     const { now } = time;
-    this.frozen = { since: this.frozen.until > now ? this.frozen.since : now, until: now + ms };
+    const { since, until } = this.frozen;
+    this.frozen = { since: until > now ? since : now, until: Math.max(until, now + ms) };
   }
 
   deafen(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `replies to ${this.process.name} are frozen for ${ms.toFixed(0)} ms`);
-    this.deafUntil = time.now + ms;
+    this.deafUntil = Math.max(this.deafUntil, time.now + ms);
   }
 
   /**

@@ -1,4 +1,3 @@
-import { SortedSet } from "../../src/tools/testing/sorted-set.ts";
 import type { Run } from "./run.ts";
 
 /** A hold in Redis. */
@@ -47,7 +46,7 @@ export function entries({ server: { redis } }: Run): { name: string; entry: stri
   return [...redis.keys.keys()].flatMap((key) => {
     const name = key.endsWith(":queue") ? nameOf(key.slice(0, -":queue".length)) : null;
     const kept = redis.find(key);
-    if (name === null || !(kept?.value instanceof SortedSet)) return [];
+    if (name === null || kept?.type !== "zset") return [];
     return kept.value.members.map((entry) => ({ name, entry, process: processOf(entry) }));
   });
 }

@@ -8,6 +8,8 @@ export interface Product {
   readonly ServerClient: typeof import("../../src/client/server-client.ts").ServerClient;
   readonly redisServer: typeof import("../../src/client/server.ts").redisServer;
   readonly checkClientOptions: typeof import("../../src/api/options.ts").checkClientOptions;
+  /** Of the scripts of this product, whatever they do. */
+  readonly MemoryRedis: typeof import("../../src/tools/testing/memory-redis.ts").MemoryRedis;
   readonly MemoryLink: typeof import("../../src/tools/testing/memory-link.ts").MemoryLink;
   readonly spinLock: typeof import("../../src/spin.ts").spinLock;
   readonly redissonLock: typeof import("../../src/redisson.ts").redissonLock;
@@ -28,6 +30,7 @@ const ENTRY = `
 export { ServerClient } from "./src/client/server-client.ts";
 export { redisServer } from "./src/client/server.ts";
 export { checkClientOptions } from "./src/api/options.ts";
+export { MemoryRedis } from "./src/tools/testing/memory-redis.ts";
 export { MemoryLink } from "./src/tools/testing/memory-link.ts";
 export { spinLock } from "./src/spin.ts";
 export { redissonLock, redissonFencedLock } from "./src/redisson.ts";
@@ -63,11 +66,12 @@ export async function loadProduct(root: string): Promise<Load> {
   });
   const code = `(function (require, module, exports, ${GLOBALS.join(", ")}) {${outputFiles[0]?.text}\n})`;
   const instance = new vm.Script(code, { filename: resolve(root, "holdfast.cjs") }).runInThisContext();
-  const real = createRequire(resolve(root, "package.json"));
+  const realRequire = createRequire(resolve(root, "package.json"));
   return ({ modules, globals }) => {
-    const require = (name: string): unknown => modules[name.replace(/^node:/, "")] ?? real(name);
+    const require = (name: string): unknown => modules[name.replace(/^node:/, "")] ?? realRequire(name);
     const module = { exports: {} };
-    instance(require, module, module.exports, ...GLOBALS.map((name) => globals[name]));
+    const real = globalThis as Record<string, unknown>;
+    instance(require, module, module.exports, ...GLOBALS.map((name) => globals[name] ?? real[name]));
     return module.exports as Product;
   };
 }

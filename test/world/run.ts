@@ -104,7 +104,7 @@ export class Run {
     this.story = new Story(this.time, options.isTold);
     const most = this.dice.between(0.2, 2);
     this.delays = { least: 0.05, most, slow: this.dice.chance(0.5) ? 0.01 : 0 };
-    this.server = new SimulatedServer(this.time, this.story);
+    this.server = new SimulatedServer(this.time, this.story, load({ modules: {}, globals: {} }));
     this.#load = load;
   }
 

@@ -74,7 +74,7 @@ export class SimulatedProcess implements Actor {
   /** Stands still, as with SIGSTOP or in a long garbage collection. */
   pause(ms: number): void {
     this.#story.tell(this.name, `stands still for ${ms.toFixed(0)} ms`);
-    this.pausedUntil = this.#time.now + ms;
+    this.pausedUntil = Math.max(this.pausedUntil, this.#time.now + ms);
     this.busyUntil = Math.max(this.busyUntil, this.pausedUntil);
   }
 
