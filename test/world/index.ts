@@ -1,6 +1,8 @@
+// npm run world -- --plants [--only text] [--seeds 100] [--record], or
 // npm run world -- [--seeds 1000 | --seed 7] [--from 1] [--ms 30000] [--faults | --calm] [--trace] [--tail 100] [--stop]
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { printTable } from "./plants/table.ts";
 import { loadProduct } from "./product.ts";
 import { simulate } from "./simulate.ts";
 
@@ -16,9 +18,16 @@ const { values } = parseArgs({
     trace: { type: "boolean", default: false },
     tail: { type: "string" },
     stop: { type: "boolean", default: false },
+    plants: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    record: { type: "boolean", default: false },
   },
 });
 
+if (values.plants) {
+  await printTable(values.only, Number(values.seeds), values.record);
+  process.exit();
+}
 const first = Number(values.seed ?? values.from);
 const last = values.seed === undefined ? first + Number(values.seeds) - 1 : first;
 const began = performance.now();
