@@ -5,7 +5,7 @@ import { FailuresLast } from "./test/support/failures-last.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** These have their own suites. Tests in any other folder of test/ are in the default suite. */
-const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
+const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies,world}/**";
 /** The tests of the tools with which other tests inject faults. */
 const SUPPORT = "test/support/**/*.test.ts";
 /** Tests of a behaviour under faults are next to its other tests. */
@@ -124,6 +124,8 @@ export default defineConfig({
           globalSetup: ["test/package/pack.ts"],
         },
       },
+      // The checks of the world find the planted bugs.
+      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"], maxConcurrency: 2 } },
       // The program `holdfast`: each test has its own processes, and mostly waits for them.
       { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
       // The page in a real browser; `npm run test:page` finds or installs one.

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Plant } from "./plant.ts";
 
-const ROOT = resolve(import.meta.dirname, "../../..");
+export const ROOT = resolve(import.meta.dirname, "../../..");
 /** What a run of the world reads. */
 const PARTS = ["src", "lua", "tools/build", "test/world", "package.json", "tsconfig.json"];
 
@@ -14,7 +14,7 @@ export interface Copy extends AsyncDisposable {
   readonly root: string;
 }
 
-/** Copies the tree and plants this; null: nothing. @throws Error if the plant does not fit. */
+/** Copies the tree and plants this; null: nothing. @throws Error if the plant does not fit */
 export async function copyWith(plant: Plant | null, parts = PARTS): Promise<Copy> {
   const root = await mkdtemp(join(tmpdir(), "holdfast-plant-"));
   try {
@@ -30,17 +30,18 @@ export async function copyWith(plant: Plant | null, parts = PARTS): Promise<Copy
   return { root, [Symbol.asyncDispose]: () => rm(root, { recursive: true }) };
 }
 
-async function put({ name, file, replaces, by }: Plant, root: string): Promise<void> {
-  const path = join(root, file);
-  const text = await readFile(path, "utf8");
+async function put(plant: Plant, root: string): Promise<void> {
+  await writeFile(join(root, plant.file), await textWith(plant, root));
+}
+
+/** The file with this bug. @throws Error if the plant does not fit */
+export async function textWith({ name, file, replaces, by }: Plant, root: string): Promise<string> {
+  const text = await readFile(join(root, file), "utf8");
   const times = text.split(replaces).length - 1;
   if (times !== 1)
     throw new Error(
       `The plant "${name}" does not fit any more: what it replaces is ${times} times in ${file}. ` +
         "Plant the same bug in the code that is there now.",
     );
-  await writeFile(
-    path,
-    text.replace(replaces, () => by),
-  );
+  return text.replace(replaces, () => by);
 }

@@ -1,40 +1,32 @@
-// npm run world -- --plants [--only text] [--record]: which seed finds each planted bug.
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+// npm run world -- --plants [--only text] [--seeds 100] [--record]: which seed finds each planted bug.
+import { readFound, writeFound } from "./found.ts";
 import { plants } from "./index.ts";
 import { play } from "./trial.ts";
 
-/** By the names of plants: the first seed that finds it, and the promise that was seen broken. */
-export type Found = Readonly<Record<string, { readonly seed: number; readonly failure: string }>>;
-
-const FOUND = join(import.meta.dirname, "found.json");
-
-export const readFound = async (): Promise<Found> => JSON.parse(await readFile(FOUND, "utf8"));
-
-/** Prints a row for each plant whose name contains `only`. Searches all seeds up to `most`. */
+/** A row for each bug whose name contains `only`: searches the seeds up to `most`, and records them. */
 export async function printTable(only: string, most: number, isRecorded: boolean): Promise<void> {
-  const found: Record<string, Found[string]> = { ...(await readFound().catch(() => ({}))) };
+  const found = await readFound();
   const seeds = Array.from({ length: most }, (_, i) => i + 1);
-  const chosen = plants.filter(({ name, test }) => !test && name.includes(only));
-  const next = chosen.values();
-  const turn = async (): Promise<void> => {
+  const next = plants.filter(({ name, test }) => !test && name.includes(only)).values();
+  const work = async (): Promise<void> => {
     for (const plant of next) {
       const began = performance.now();
       const played = await play(plant, seeds);
       const took = `${((performance.now() - began) / 1_000).toFixed(1)} s`;
-      const last = played.at(-1);
-      if (last && last.failure !== null) {
-        found[plant.name] = { seed: last.seed, failure: last.failure.split("\n")[0] ?? "" };
-        console.log(`${plant.name} | seed ${last.seed} | ${took} | ${last.failure.split("\n")[0]}`);
-      } else {
+      const { seed = 0, failure = null } = played.at(-1) ?? {};
+      if (failure === null) {
         delete found[plant.name];
         process.exitCode = 1;
         console.log(`${plant.name} | SURVIVES ${most} seeds | ${took}`);
+      } else {
+        const [first = ""] = failure.split("\n");
+        found[plant.name] = { seed, failure: first };
+        console.log(`${plant.name} | seed ${seed} | ${took} | ${first}`);
       }
     }
   };
-  await Promise.all([turn(), turn()]);
+  await Promise.all([work(), work()]);
   if (!isRecorded) return;
   const rows = plants.flatMap(({ name }) => (found[name] ? [[name, found[name]] as const] : []));
-  await writeFile(FOUND, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`);
+  await writeFound(Object.fromEntries(rows));
 }
