@@ -115,6 +115,8 @@ export default defineConfig({
           isolate: false,
         },
       },
+      // Simulated processes in virtual time.
+      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"] } },
       // The package as users get it, built and compiled against.
       {
         extends: true,
