@@ -116,7 +116,7 @@ export default defineConfig({
         },
       },
       // Simulated processes in virtual time.
-      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"] } },
+      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"], maxConcurrency: 2 } },
       // The package as users get it, built and compiled against.
       {
         extends: true,
@@ -126,8 +126,6 @@ export default defineConfig({
           globalSetup: ["test/package/pack.ts"],
         },
       },
-      // The checks of the world find the planted bugs.
-      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"], maxConcurrency: 2 } },
       // The program `holdfast`: each test has its own processes, and mostly waits for them.
       { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
       // The page in a real browser; `npm run test:page` finds or installs one.

@@ -34,7 +34,7 @@ export async function wander(run: Run, member: Member, names: readonly string[],
     const kind = kinds[kindName];
     const isFixed = dice.chance(0.2);
     const isTry = dice.chance(0.1);
-    const wait = isTry ? null : dice.chance(0.15) ? dice.whole(0, 1_500) : Number.POSITIVE_INFINITY;
+    const wait = isTry ? null : dice.chance(0.2) ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000) : Number.POSITIVE_INFINITY;
     const controller = dice.chance(0.08) ? new AbortController() : null;
     const request: Request = {
       member,

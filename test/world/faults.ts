@@ -1,3 +1,4 @@
+import { channelOf, entries, nameOf } from "./ownership.ts";
 import type { Member, Run } from "./run.ts";
 
 /** In ms: how long the effects of a fault may last after it. */
@@ -37,6 +38,94 @@ const cutAt =
         ),
     };
   };
+
+/** The connection for commands stays open and carries nothing, until it breaks. */
+const halfOpen: Fault = (run, member) => {
+  const { dice, time } = run;
+  member.network.trap = {
+    names: ACQUIRE,
+    spring: (wire) => {
+      const ms = dice.between(11_000, 16_000);
+      wire.freeze(ms);
+      time.after(ms - 1, () => {
+        wire.cut("lost");
+        restoreLater(run, member, dice.between(1, 60));
+      });
+    },
+  };
+};
+
+/** Replies come late, and the messages of a moment within that time do not come at all. */
+const missMessages: Fault = (run, { network, link }) => {
+  const { dice, time } = run;
+  network.trap = {
+    names: dice.one([RECHECK, ACQUIRE]),
+    spring: (wire) => {
+      wire.deafen(dice.between(100, 2_000));
+      time.after(dice.between(0, 100), () => {
+        for (const one of network.wires) if (one.isOpen && one.end !== link) one.cut("lost");
+      });
+    },
+  };
+};
+
+/** Another caller takes the lock away, maybe before its holder has read that it has it. */
+const forceRelease: Fault = (run, { network }) => {
+  const { dice, time } = run;
+  network.trap = {
+    names: dice.one([ACQUIRE, ANY]),
+    spring: (wire, { keys }) => {
+      const name = nameOf(keys.full[0] ?? "");
+      if (name === null) return;
+      if (dice.chance(0.7)) wire.deafen(dice.between(20, 1_000));
+      time.after(dice.between(0, 20), () => {
+        const { client, process } = dice.one([...run.members]);
+        run.story.tell(process.name, `takes ${name} away`);
+        const { read, write } = client.readWriteLock(name);
+        const lock = /^f?rw:/.test(name) ? dice.one([read, write]) : client.lock(name);
+        if (/^f?sem:/.test(name)) return;
+        process.soon(() => void lock.forceUnlock().catch(() => {}));
+      });
+    },
+  };
+};
+
+/** A message that no script has written gives the lock to a waiter for an hour. */
+const forgeGrant: Fault = (run) => {
+  const { dice, server, time } = run;
+  let tries = 20;
+  const forge = (): void => {
+    const waiting = entries(run).filter(({ key }) => key.startsWith("holdfast:{"));
+    if (waiting.length === 0) {
+      if (--tries > 0) time.after(50, forge);
+      return;
+    }
+    const { key, hold } = dice.one(waiting);
+    const lock = key.slice(0, -":queue".length);
+    const { micros } = server.redis;
+    run.effects["messages forged"]++;
+    run.story.tell("network", `a forged message gives ${lock} to ${hold}`);
+    server.redis.publish(channelOf(hold), `grant ${micros + 1} ${micros} 3600000 0 ${hold} ${lock}`);
+  };
+  forge();
+};
+
+const USED_UP = String(Number.MAX_SAFE_INTEGER);
+
+/** No token is left, until somebody repairs the key. */
+const useUpTokens: Fault = ({ dice, server: { redis }, story, time }, _, ms) => {
+  for (const key of redis.keys.keys()) {
+    const kept = key.startsWith("holdfast:clock") ? redis.find(key) : undefined;
+    if (kept?.type !== "string" || kept.value === USED_UP) continue;
+    story.tell("Redis", `somebody writes the highest token into ${key}`);
+    const { value } = kept;
+    redis.keys.set(key, { ...kept, value: USED_UP });
+    time.after(Math.min(ms, dice.between(50, 2_000)), () => {
+      story.tell("Redis", `somebody repairs ${key}`);
+      redis.keys.set(key, { ...kept, value });
+    });
+  }
+};
 
 const ACQUIRE = /acquire|begin/;
 const RELEASE = /release|yield|leave|end/;
@@ -79,6 +168,12 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
     },
   ],
   [1, ({ dice, server }) => server.setBack(dice.between(0, dice.chance(0.5) ? 20 : 2_000))],
+  [1, ({ dice }, { process }) => process.stepWall(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
+  [1, halfOpen],
+  [2, missMessages],
+  [2, forceRelease],
+  [1, forgeGrant],
+  [1, useUpTokens],
   [3, cutAt(RELEASE, ACQUIRE, RECHECK, ANY)],
   [
     2,

@@ -24,9 +24,10 @@ export class Grants {
     this.#run = run;
   }
 
-  /** After a script. Returns the holds that it has brought into Redis. */
-  ran(script: string, keys: readonly string[], age: number): Grant[] {
+  /** After a script. Returns the holds that it has brought into Redis, and those that it has ended. */
+  ran(script: string, keys: readonly string[], age: number): { made: Grant[]; ended: Grant[] } {
     const made: Grant[] = [];
+    const ended: Grant[] = [];
     for (const key of keys) {
       if (nameOf(key) === null) continue;
       const before = this.#present.get(key);
@@ -38,10 +39,19 @@ export class Grants {
         now.set(owned.hold, grant);
         if (!known) made.push(grant);
       }
-      for (const hold of before?.keys() ?? []) if (!now.has(hold)) this.#ended.add(hold);
+      for (const [hold, grant] of before ?? []) {
+        if (now.has(hold)) continue;
+        this.#ended.add(hold);
+        ended.push(grant);
+      }
       this.#present.set(key, now);
     }
-    return made;
+    return { made, ended };
+  }
+
+  /** Has this hold ever owned anything? */
+  had(hold: string): boolean {
+    return this.#ended.has(hold) || [...this.#present.values()].some((holds) => holds.has(hold));
   }
 
   of({ key, hold }: Owned): Grant | undefined {

@@ -1,8 +1,10 @@
+import { codes } from "../../src/redis/codes.generated.ts";
 import type { Call } from "../../src/redis/driver.ts";
 import type { Reply } from "../../src/tools/testing/keyspace.ts";
 import type { End, MemoryLink, Network, Wire } from "../../src/tools/testing/memory-link.ts";
 import type { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import type { Dice } from "./dice.ts";
+import type { Effects } from "./effects.ts";
 import type { Product } from "./product.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
@@ -13,6 +15,14 @@ import { short, shown, shownReply } from "./wording.ts";
 const SERVICE = 0.015;
 /** In ms: two packets of one direction are never at the same time. */
 const GAP = 0.001;
+
+/** A script that Redis has run, and how many ms before that it was sent. */
+export interface Ran {
+  readonly script: string;
+  readonly keys: readonly string[];
+  readonly age: number;
+  readonly reply: Reply | Error;
+}
 
 /** The delays of all connections, in ms. */
 export interface Delays {
@@ -79,6 +89,7 @@ export interface Surroundings {
   readonly dice: Dice;
   readonly delays: Delays;
   readonly server: SimulatedServer;
+  readonly effects: Effects;
 }
 
 /** A TCP connection: in order in each direction, with faults. */
@@ -88,7 +99,7 @@ export class SimulatedWire implements Wire {
   /** The time until which nothing moves, and since when. */
   frozen = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
   /** Until when replies and messages do not arrive. */
-  deafUntil = Number.NEGATIVE_INFINITY;
+  deaf = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
@@ -115,12 +126,22 @@ export class SimulatedWire implements Wire {
   }
 
   toServer(work: () => void): void {
-    const { time, server } = this.#at;
+    const { time, server, effects } = this.#at;
     this.#lastUp = Math.max(this.#lastUp + GAP, time.now + this.#delay(), this.frozen.until);
-    const served = (): void => server.turn(() => this.#isServed && work());
+    const served = (): void => {
+      if (this.#isServed) server.turn(run);
+      else effects["commands lost"]++;
+    };
+    const run = (): void => {
+      if (!this.#isServed) effects["commands lost"]++;
+      else {
+        if (!this.isOpen) effects["late copies run"]++;
+        work();
+      }
+    };
     time.at(this.#lastUp, INPUT, null, () => {
-      if (this.#strandedUntil === null || this.#strandedUntil <= time.now) {
-        if (this.#isServed) served();
+      if (!this.#isServed || this.#strandedUntil === null || this.#strandedUntil <= time.now) {
+        served();
         return;
       }
       this.#lastStranded = Math.max(this.#lastStranded, this.#strandedUntil) + GAP;
@@ -129,24 +150,25 @@ export class SimulatedWire implements Wire {
   }
 
   toClient(work: () => void): void {
-    const { time } = this.#at;
-    const least = Math.max(this.frozen.until, this.deafUntil);
+    const { time, effects } = this.#at;
+    const least = Math.max(this.frozen.until, this.deaf.until);
     this.#lastDown = Math.max(this.#lastDown + GAP, time.now + this.#delay(), least);
-    time.at(this.#lastDown, INPUT, this.process, () => this.isOpen && work());
+    time.at(this.#lastDown, INPUT, this.process, () => {
+      if (this.isOpen) work();
+      else effects["subscribe" in this.end ? "messages lost" : "replies lost"]++;
+    });
   }
 
   freeze(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `a connection of ${this.process.name} is frozen for ${ms.toFixed(0)} ms`);
-    const { now } = time;
-    const { since, until } = this.frozen;
-    this.frozen = { since: until > now ? since : now, until: Math.max(until, now + ms) };
+    this.frozen = longer(this.frozen, time.now, ms);
   }
 
   deafen(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `replies to ${this.process.name} are frozen for ${ms.toFixed(0)} ms`);
-    this.deafUntil = Math.max(this.deafUntil, time.now + ms);
+    this.deaf = longer(this.deaf, time.now, ms);
   }
 
   /**
@@ -178,6 +200,11 @@ export class SimulatedWire implements Wire {
   }
 }
 
+const longer = ({ since, until }: SimulatedWire["frozen"], now: number, ms: number) => ({
+  since: until > now ? since : now,
+  until: Math.max(until, now + ms),
+});
+
 /** The way of one process to the server. */
 export class ProcessNetwork implements Network {
   readonly name = "127.0.0.1:6379";
@@ -185,14 +212,15 @@ export class ProcessNetwork implements Network {
   /** Open connections, the oldest first. */
   readonly wires = new Set<SimulatedWire>();
   /** Called once, after a script whose name matches was sent. */
-  trap: { readonly names: RegExp; readonly spring: (wire: SimulatedWire) => void } | null = null;
+  trap: { readonly names: RegExp; readonly spring: (wire: SimulatedWire, call: Call) => void } | null = null;
   /** When the connection for commands broke last, in ms of the run. */
   lostAt = Number.POSITIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  onRan: (script: string, keys: readonly string[], age: number) => void = () => {};
+  onRan: (ran: Ran) => void = () => {};
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
+  readonly #sent = new WeakSet<Call>();
 
   constructor(at: Surroundings, process: SimulatedProcess) {
     this.#at = at;
@@ -217,19 +245,32 @@ export class ProcessNetwork implements Network {
     return [...this.#lost].some((end) => !end.isClosed);
   }
 
+  /** Does a message on this channel reach it now, without a delay? */
+  receives(channel: string): boolean {
+    const { time, server } = this.#at;
+    const isWell = [...this.wires].every(
+      ({ isOpen, frozen, deaf, end }) =>
+        !("subscribe" in end) || (isOpen && frozen.until <= time.now && deaf.until <= time.now),
+    );
+    return isWell && server.redis.receivers(channel) > 0;
+  }
+
   /** The open connection of this end. */
   wireOf(end: End): SimulatedWire | undefined {
     return [...this.wires].find((wire) => wire.isOpen && wire.end === end);
   }
 
   sent(call: Call, link: MemoryLink): void {
-    const { story } = this.#at;
+    const { story, effects } = this.#at;
     story.tell(this.#process.name, `sends ${call.script.name} ${shown(call)}`);
+    // A script that Redis does not know is sent as text, by the same connection.
+    if (this.#sent.has(call) && call.name === "evalsha") effects["commands sent again"]++;
+    this.#sent.add(call);
     const { trap } = this;
     const wire = this.wireOf(link);
     if (!trap?.names.test(call.script.name) || !wire) return;
     this.trap = null;
-    trap.spring(wire);
+    trap.spring(wire, call);
   }
 
   received(message: string): void {
@@ -237,7 +278,12 @@ export class ProcessNetwork implements Network {
   }
 
   ran(call: Call, reply: Reply | Error): void {
+    const { effects } = this.#at;
+    if (reply instanceof Error && reply.message.startsWith("NOSCRIPT")) effects["scripts unknown"]++;
+    if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since);
+    const { script, keys } = call;
+    const age = this.#process.mono() - call.since;
+    this.onRan({ script: script.name, keys: keys.full, age, reply });
   }
 }

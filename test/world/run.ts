@@ -1,11 +1,14 @@
 import type { LockClient } from "../../src/index.ts";
 import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { Dice } from "./dice.ts";
+import { Effects } from "./effects.ts";
+import { ForcedHolds } from "./forced.ts";
 import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
-import { type Delays, ProcessNetwork, SimulatedServer } from "./network.ts";
+import { type Delays, ProcessNetwork, type Ran, SimulatedServer } from "./network.ts";
 import type { Load } from "./product.ts";
 import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
+import { channelOf } from "./ownership.ts";
 import { Story } from "./story.ts";
 import { Time } from "./time.ts";
 
@@ -64,6 +67,8 @@ export interface Check {
   left?(holding: Holding, error: unknown): void;
   /** The call ended with an error; null: with null, as busy. */
   refused?(request: Request, error: unknown): void;
+  /** Redis has run a script of this process. */
+  ran?(member: Member, ran: Ran): void;
   /** A script has given a hold. */
   granted?(grant: Grant): void;
   /** Every 100 ms. */
@@ -90,6 +95,8 @@ export class Run {
   readonly holdings = new Map<string, Set<Holding>>();
   readonly checks: Check[] = [];
   readonly grants = new Grants(this);
+  readonly forced = new ForcedHolds(this);
+  readonly effects = new Effects();
   /** How many callers of each process have not ended. */
   readonly callers = new Map<Member, number>();
   crashes = 0;
@@ -117,7 +124,7 @@ export class Run {
   }
 
   start(options: MemberOptions, clocks: ClockErrors): Member {
-    const { time, story, dice, delays, server } = this;
+    const { time, story, dice, delays, server, effects } = this;
     const process = new SimulatedProcess({
       time,
       story,
@@ -127,7 +134,7 @@ export class Run {
       clocks,
     });
     const { ServerClient, redisServer, checkClientOptions, MemoryLink } = process.product;
-    const network = new ProcessNetwork({ time, story, dice, delays, server }, process);
+    const network = new ProcessNetwork({ time, story, dice, delays, server, effects }, process);
     const settings = checkClientOptions({ ...options });
     const link = new MemoryLink(network);
     const client = new ServerClient(redisServer(link, settings), settings);
@@ -140,13 +147,31 @@ export class Run {
       longestStay: options.linger ?? 0,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
-    network.onRan = (script, keys, age) => {
-      for (const grant of this.grants.ran(script, keys, age))
-        for (const check of this.checks) check.granted?.(grant);
-    };
+    network.onRan = (ran) => this.#ran(member, ran);
     story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
     this.members.add(member);
     return member;
+  }
+
+  #ran(member: Member, ran: Ran): void {
+    const { made, ended } = this.grants.ran(ran.script, ran.keys, ran.age);
+    for (const grant of made) {
+      if (grant.isGhost) this.effects["holds brought back"]++;
+      for (const check of this.checks) check.granted?.(grant);
+    }
+    if (/force-release/.test(ran.script))
+      for (const grant of ended) {
+        const owner = this.memberOf(grant.process);
+        if (!owner) continue;
+        this.effects["holds force-released"]++;
+        this.forced.add(grant, owner.network.receives(channelOf(grant.hold)));
+      }
+    for (const check of this.checks) check.ran?.(member, ran);
+  }
+
+  /** The living process with this number. */
+  memberOf(process: number): Member | undefined {
+    return [...this.members].find((member) => member.process.number === process);
   }
 
   crash(member: Member): void {
@@ -174,7 +199,7 @@ export class Run {
       paused.until <= now &&
       link.state === "ready" &&
       !network.isReconnecting &&
-      [...network.wires].every((wire) => wire.frozen.until <= now && wire.deafUntil <= now)
+      [...network.wires].every((wire) => wire.frozen.until <= now && wire.deaf.until <= now)
     );
   }
 

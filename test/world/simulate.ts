@@ -1,5 +1,6 @@
 import { wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
+import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import type { Load } from "./product.ts";
 import { type Member, Run } from "./run.ts";
@@ -26,6 +27,7 @@ export interface Outcome {
   readonly events: number;
   readonly commands: number;
   readonly counts: Run["counts"];
+  readonly effects: Effects;
 }
 
 /** In ms: for callers and clients to end after the last call. */
@@ -47,7 +49,7 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
   } finally {
     process.off("unhandledRejection", onRejection);
   }
-  const { story, time, server, counts } = run;
+  const { story, time, server, counts, effects } = run;
   return {
     seed,
     hasFaults,
@@ -58,6 +60,7 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
     events: time.count,
     commands: server.count,
     counts,
+    effects,
   };
 }
 

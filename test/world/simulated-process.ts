@@ -38,6 +38,8 @@ export class SimulatedProcess implements Actor {
   readonly #dice: Dice;
   readonly #clocks: ClockErrors;
   readonly #born: number;
+  /** By how many ms its wall clock was stepped. */
+  #stepped = 0;
 
   constructor(parts: {
     time: Time;
@@ -61,7 +63,8 @@ export class SimulatedProcess implements Actor {
 
   /** Its monotonic clock, in ms. */
   readonly mono = (): number => 1_000 + (this.#time.now - this.#born) * this.#clocks.rate;
-  readonly wall = (): number => EPOCH + this.#clocks.skew + this.#time.now * this.#clocks.rate;
+  readonly wall = (): number =>
+    EPOCH + this.#clocks.skew + this.#stepped + this.#time.now * this.#clocks.rate;
 
   readonly sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void this.timers.setTimeout(() => resolve(), ms));
@@ -76,6 +79,12 @@ export class SimulatedProcess implements Actor {
     this.#story.tell(this.name, `stands still for ${ms.toFixed(0)} ms`);
     this.pausedUntil = Math.max(this.pausedUntil, this.#time.now + ms);
     this.busyUntil = Math.max(this.busyUntil, this.pausedUntil);
+  }
+
+  /** Its wall clock is set: back if `ms` is negative. */
+  stepWall(ms: number): void {
+    this.#story.tell(this.name, `its wall clock is stepped by ${ms.toFixed(0)} ms`);
+    this.#stepped += ms;
   }
 
   crash(): void {

@@ -1,8 +1,14 @@
 import { entries, nameOf, owners } from "../ownership.ts";
 import type { Check, Member, Run } from "../run.ts";
 
-/** In ms: a grant that its process does not use is given back after it, or ends by itself. */
+/** In ms: what its process does not use is given back after it, or ends by itself. */
 const UNUSED = 9_000;
+/** The same, when it came in time and its process can reach Redis: a failed withdrawal is repeated. */
+const UNUSED_WELL = 4_000;
+/** A grant by another one's release, to a process that was never in trouble. */
+const UNUSED_PASSED = 700;
+/** A script that took longer to Redis than this may be a copy of one that was given up. */
+const IN_TIME = 200;
 /** The longest that a re-sent command arrives late, in ms. */
 const LATE_COPY = 5_200;
 const GRANT_WINDOW = 3_000;
@@ -11,8 +17,7 @@ const GRANT_WINDOW = 3_000;
 export const keys = (run: Run): Check => {
   const unused = new Map<string, number>();
   const orphans = new Map<string, number>();
-  const memberOf = (process: number): Member | undefined =>
-    [...run.members].find((member) => member.process.number === process);
+  const trouble = new Map<Member, number>();
   const concerns = (member: Member, name: string): boolean =>
     run.inside(name).some((one) => one.member === member) ||
     run.waiting(name).some((one) => one.member === member);
@@ -33,20 +38,23 @@ export const keys = (run: Run): Check => {
         const isData = nameOf(key) !== null || /:(queue|clients)$/.test(key);
         if (kept && isData && kept.until === Number.POSITIVE_INFINITY) run.fail(`${key} has no end`);
       }
+      for (const member of run.members) if (!run.isWell(member)) trouble.set(member, now);
       const present = new Set<string>();
       for (const owned of owners(run)) {
         const { key, name, hold, process, until } = owned;
-        const member = memberOf(process);
+        const member = run.memberOf(process);
         const longest = Math.max(GRANT_WINDOW, member?.leaseTime ?? 30_000) + 5;
         if (until - redis.ms > longest + back && key.startsWith("holdfast:{"))
           run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${longest} ms were asked for`);
         if (!member || concerns(member, name) || member.process.pausedUntil > now - UNUSED) continue;
         present.add(`${key} ${hold}`);
-        const since = unused.get(`${key} ${hold}`) ?? now;
-        unused.set(`${key} ${hold}`, since);
-        const isWell = member.troubleUntil < since;
-        const most = run.grants.isPassed(owned) && isWell ? 1_500 : UNUSED;
-        if (now - since > most && !run.grants.of(owned)?.isGhost && member.longestStay === 0)
+        const began = unused.get(`${key} ${hold}`) ?? now;
+        unused.set(`${key} ${hold}`, began);
+        const grant = run.grants.of(owned);
+        const since = Math.max(began, trouble.get(member) ?? 0);
+        const isPassed = run.grants.isPassed(owned) && member.troubleUntil < began;
+        const most = isPassed ? UNUSED_PASSED : grant && grant.age < IN_TIME ? UNUSED_WELL : UNUSED;
+        if (now - since > most + run.slack && !grant?.isGhost && member.longestStay === 0)
           run.fail(
             `${key} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +
               `in which no caller has it or wants it: ${hold}`,
@@ -56,7 +64,7 @@ export const keys = (run: Run): Check => {
 
       if (run.hasFaults) return;
       for (const { name, entry, process } of entries(run)) {
-        const member = memberOf(process);
+        const member = run.memberOf(process);
         const isWanted = member !== undefined && run.waiting(name).some((one) => one.member === member);
         if (isWanted) orphans.delete(entry);
         else if (!orphans.has(entry)) orphans.set(entry, now);
