@@ -19,18 +19,41 @@ const WEIGHTS: readonly (readonly [KindName, number])[] = [
   ["redissonFencedLock", 1],
 ];
 const ALL = WEIGHTS.flatMap(([name, weight]) => Array<KindName>(weight).fill(name));
+/** Kinds that share their locks. */
+const TOGETHER: readonly (readonly KindName[])[] = [
+  ["lock"],
+  ["fairLock"],
+  ["lock of a shared name", "fairLock of a shared name"],
+  ["read", "write"],
+  ["fair read", "fair write"],
+  ["semaphore"],
+  ["fair semaphore"],
+  ["redissonLock"],
+];
+
+/** The kinds that a run's callers take: all, or a few, which then have more callers. */
+export const kindsOf = ({ dice }: Run): readonly KindName[] =>
+  dice.chance(0.4) ? ALL : [...dice.one(TOGETHER), ...dice.one(TOGETHER)];
 /** In ms: an explicit lease. */
 const FIXED_LEASE = 1_000;
 const ABORTED = "the caller's signal aborted";
 
+/** What the callers of a run take, and until when. */
+export interface Plan {
+  readonly names: readonly string[];
+  readonly kinds: readonly KindName[];
+  readonly end: number;
+}
+
 /** A caller that takes something at random, holds it, and gives it back, until `end`. */
-export async function wander(run: Run, member: Member, names: readonly string[], end: number): Promise<void> {
+export async function wander(run: Run, member: Member, plan: Plan): Promise<void> {
+  const { names, end } = plan;
   const { dice, time } = run;
   const { process } = member;
   while (!process.isDead && !run.isOver) {
     await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
-    const kindName = dice.one(ALL);
+    const kindName = dice.one(plan.kinds);
     const kind = kinds[kindName];
     const isFixed = dice.chance(0.2);
     const isTry = dice.chance(0.1);

@@ -58,12 +58,13 @@ const halfOpen: Fault = (run, member) => {
 /** Replies come late, and the messages of a moment within that time do not come at all. */
 const missMessages: Fault = (run, { network, link }) => {
   const { dice, time } = run;
+  const noticed = dice.between(0, 300);
   network.trap = {
     names: dice.one([RECHECK, ACQUIRE]),
     spring: (wire) => {
       wire.deafen(dice.between(100, 2_000));
       time.after(dice.between(0, 100), () => {
-        for (const one of network.wires) if (one.isOpen && one.end !== link) one.cut("lost");
+        for (const one of network.wires) if (one.isOpen && one.end !== link) one.cut("lost", noticed);
       });
     },
   };
@@ -90,7 +91,7 @@ const forceRelease: Fault = (run, { network }) => {
   };
 };
 
-/** A message that no script has written gives the lock to a waiter for an hour. */
+/** A message that no script has written gives the lock to a waiter, for longer than it asked for. */
 const forgeGrant: Fault = (run) => {
   const { dice, server, time } = run;
   let tries = 20;
@@ -100,12 +101,13 @@ const forgeGrant: Fault = (run) => {
       if (--tries > 0) time.after(50, forge);
       return;
     }
-    const { key, hold } = dice.one(waiting);
+    const { key, hold, process } = dice.one(waiting);
+    const ttl = dice.chance(0.3) ? 3_600_000 : Math.round(1.3 * (run.memberOf(process)?.leaseTime ?? 0));
     const lock = key.slice(0, -":queue".length);
     const { micros } = server.redis;
     run.effects["messages forged"]++;
-    run.story.tell("network", `a forged message gives ${lock} to ${hold}`);
-    server.redis.publish(channelOf(hold), `grant ${micros + 1} ${micros} 3600000 0 ${hold} ${lock}`);
+    run.story.tell("network", `a forged message gives ${lock} for ${ttl} ms to ${hold}`);
+    server.redis.publish(channelOf(hold), `grant ${micros + 1} ${micros} ${ttl} 0 ${hold} ${lock}`);
   };
   forge();
 };
@@ -177,14 +179,24 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
   [3, cutAt(RELEASE, ACQUIRE, RECHECK, ANY)],
   [
     2,
-    (run, { network }) => {
-      const ms = run.dice.chance(0.5) ? run.dice.between(200, 3_000) : run.dice.between(5_000, 9_000);
+    ({ dice, time }, { network, process }) => {
+      const ms = dice.between(...dice.one(SILENCES));
+      const isStepped = dice.chance(0.3);
       network.trap = {
-        names: run.dice.one([ACQUIRE, ACQUIRE, RENEW, ANY]),
-        spring: (wire) => wire.deafen(ms),
+        names: dice.one([ACQUIRE, ACQUIRE, RENEW, ANY]),
+        spring: (wire) => {
+          wire.deafen(ms);
+          if (isStepped) time.after(dice.between(0, ms), () => process.stepWall(dice.between(-20_000, 0)));
+        },
       };
     },
   ],
+];
+/** In ms: shorter than a reply may take, about as long, longer. */
+const SILENCES: readonly (readonly [number, number])[] = [
+  [200, 3_000],
+  [3_000, 5_000],
+  [5_000, 9_000],
 ];
 const ALL = FAULTS.flatMap(([weight, fault]) => Array<Fault>(weight).fill(fault));
 

@@ -61,6 +61,11 @@ export class Grants {
   /** Was it given by the release of another one, and not asked for again? */
   isPassed(owned: Owned): boolean {
     const grant = this.of(owned);
-    return grant !== undefined && !grant.isGhost && PASSING.test(grant.script);
+    return grant !== undefined && !grant.isGhost && this.isByPassing(grant);
+  }
+
+  /** Did it come by a script that ended another one? */
+  isByPassing({ script }: Grant): boolean {
+    return PASSING.test(script);
   }
 }

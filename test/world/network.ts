@@ -100,6 +100,8 @@ export class SimulatedWire implements Wire {
   frozen = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
   /** Until when replies and messages do not arrive. */
   deaf = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
+  /** When something last came from the server. */
+  receivedAt = Number.NEGATIVE_INFINITY;
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
@@ -154,8 +156,10 @@ export class SimulatedWire implements Wire {
     const least = Math.max(this.frozen.until, this.deaf.until);
     this.#lastDown = Math.max(this.#lastDown + GAP, time.now + this.#delay(), least);
     time.at(this.#lastDown, INPUT, this.process, () => {
-      if (this.isOpen) work();
-      else effects["subscribe" in this.end ? "messages lost" : "replies lost"]++;
+      if (this.isOpen) {
+        this.receivedAt = time.now;
+        work();
+      } else effects["subscribe" in this.end ? "messages lost" : "replies lost"]++;
     });
   }
 
@@ -213,8 +217,8 @@ export class ProcessNetwork implements Network {
   readonly wires = new Set<SimulatedWire>();
   /** Called once, after a script whose name matches was sent. */
   trap: { readonly names: RegExp; readonly spring: (wire: SimulatedWire, call: Call) => void } | null = null;
-  /** When the connection for commands broke last, in ms of the run. */
-  lostAt = Number.POSITIVE_INFINITY;
+  /** When a connection broke last, in ms of the run. */
+  lostAt = Number.NEGATIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
   onRan: (ran: Ran) => void = () => {};

@@ -1,4 +1,4 @@
-import { wander } from "./callers.ts";
+import { kindsOf, type Plan, wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
 import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
@@ -69,18 +69,19 @@ async function play(run: Run, ms: number): Promise<void> {
   run.checks.push(...checksOf(run));
   const names = ["a", "b", "c"].slice(0, dice.whole(1, 3));
   const end = ms * 0.7;
+  const plan: Plan = { names, kinds: kindsOf(run), end };
   let active = 0;
   const start = (): void => {
     const clocks = run.hasFaults
       ? { rate: dice.between(0.995, 1.005), skew: dice.between(-5_000, 5_000) }
       : { rate: 1, skew: 0 };
     const linger = dice.chance(0.3) ? 500 : 0;
-    const member = run.start({ leaseTime: dice.whole(3, 30) * 1_000, linger }, clocks);
+    const member = run.start({ leaseTime: dice.whole(3, dice.chance(0.4) ? 5 : 30) * 1_000, linger }, clocks);
     for (let callers = dice.whole(1, 5); callers > 0; callers--) {
       active++;
       run.callers.set(member, (run.callers.get(member) ?? 0) + 1);
       member.process.soon(() => {
-        wander(run, member, names, end).then(
+        wander(run, member, plan).then(
           () => {
             // Those of a crashed process are not counted any more.
             if (member.process.isDead) return;

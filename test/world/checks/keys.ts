@@ -1,12 +1,12 @@
-import { entries, nameOf, owners } from "../ownership.ts";
+import { channelOf, entries, nameOf, owners } from "../ownership.ts";
 import type { Check, Member, Run } from "../run.ts";
 
 /** In ms: what its process does not use is given back after it, or ends by itself. */
 const UNUSED = 9_000;
 /** The same, when it came in time and its process can reach Redis: a failed withdrawal is repeated. */
 const UNUSED_WELL = 4_000;
-/** A grant by another one's release, to a process that was never in trouble. */
-const UNUSED_PASSED = 700;
+/** A grant by another one's release, of which its process gets a message. */
+const UNUSED_TOLD = 700;
 /** A script that took longer to Redis than this may be a copy of one that was given up. */
 const IN_TIME = 200;
 /** The longest that a re-sent command arrives late, in ms. */
@@ -18,13 +18,17 @@ export const keys = (run: Run): Check => {
   const unused = new Map<string, number>();
   const orphans = new Map<string, number>();
   const trouble = new Map<Member, number>();
+  const told = new Set<string>();
   const concerns = (member: Member, name: string): boolean =>
     run.inside(name).some((one) => one.member === member) ||
     run.waiting(name).some((one) => one.member === member);
 
   return {
     promise: "A hold lasts no longer than was asked for, and none stays that no caller has, wants or caches.",
-    granted({ key, hold, script, age, isGhost }) {
+    granted(grant) {
+      const { key, hold, script, age, isGhost, process } = grant;
+      const receives = run.memberOf(process)?.network.receives(channelOf(hold));
+      if (run.grants.isByPassing(grant) && receives) told.add(`${key} ${hold}`);
       if (isGhost && key.startsWith("holdfast:{") && age > LATE_COPY + run.server.back)
         run.fail(
           `${key} belongs again to a hold that had ended, by ${script}, sent ${age.toFixed(0)} ms ago: ${hold}`,
@@ -52,9 +56,10 @@ export const keys = (run: Run): Check => {
         unused.set(`${key} ${hold}`, began);
         const grant = run.grants.of(owned);
         const since = Math.max(began, trouble.get(member) ?? 0);
-        const isPassed = run.grants.isPassed(owned) && member.troubleUntil < began;
-        const most = isPassed ? UNUSED_PASSED : grant && grant.age < IN_TIME ? UNUSED_WELL : UNUSED;
-        if (now - since > most + run.slack && !grant?.isGhost && member.longestStay === 0)
+        const isTold = told.has(`${key} ${hold}`) && !(member.network.lostAt > (grant?.at ?? now));
+        const most = isTold ? UNUSED_TOLD : grant && grant.age < IN_TIME ? UNUSED_WELL : UNUSED;
+        const isGhost = grant?.isGhost && !isTold;
+        if (now - since > most + run.slack && !isGhost && member.longestStay === 0)
           run.fail(
             `${key} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +
               `in which no caller has it or wants it: ${hold}`,

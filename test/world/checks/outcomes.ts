@@ -18,7 +18,7 @@ function silentSince(run: Run, { member }: Request): number {
     until > now + 1 ? since : Number.POSITIVE_INFINITY;
   const { from, until } = run.server.paused;
   const silences = [{ since: from, until }, ...(wire ? [wire.frozen, wire.deaf] : [])];
-  return Math.min(...silences.map(lasting));
+  return Math.max(wire?.receivedAt ?? 0, Math.min(...silences.map(lasting)));
 }
 
 /** What a call ends with. */
