@@ -57,8 +57,12 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     const kind = kinds[kindName];
     const isFixed = dice.chance(0.2);
     const isTry = dice.chance(0.1);
-    const wait = isTry ? null : dice.chance(0.2) ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000) : Number.POSITIVE_INFINITY;
-    const controller = dice.chance(0.08) ? new AbortController() : null;
+    const wait = isTry
+      ? null
+      : dice.chance(0.2)
+        ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000)
+        : Number.POSITIVE_INFINITY;
+    const controller = dice.chance(0.08) && !isTry ? new AbortController() : null;
     const request: Request = {
       member,
       kindName,
@@ -68,17 +72,12 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
       wait,
       isFixed: isFixed && !isTry,
       since: time.now,
+      scope: null,
+      controller,
       abortedAt: Number.POSITIVE_INFINITY,
     };
-    if (controller && !isTry)
-      process.timers.setTimeout(
-        () => {
-          request.abortedAt = time.now;
-          controller.abort(new Error(ABORTED));
-        },
-        dice.between(0, 500),
-      );
-    const holding = await ask(run, request, controller?.signal ?? null);
+    if (controller) process.timers.setTimeout(() => abort(run, request), dice.between(0, 500));
+    const holding = await ask(run, request);
     if (!holding) continue;
     const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
     if (work > 0) await process.sleep(isFixed ? Math.min(work, 2_500) : work);
@@ -90,10 +89,9 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
 export async function ask(
   run: Run,
   request: Request,
-  signal: AbortSignal | null,
   client: LockClient = request.member.client,
 ): Promise<Holding | null> {
-  const { member, kind, kindName, name, units, wait, isFixed } = request;
+  const { member, kind, kindName, name, units, wait, isFixed, scope, controller } = request;
   const { process } = member;
   run.requests.add(request);
   run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
@@ -102,7 +100,12 @@ export async function ask(
   let got: Holding["lease"] | null = null;
   let error: unknown = null;
   try {
-    got = await kind.take(process.product, client, name, { wait, lease, signal, units });
+    got = await kind.take(process.product, client, name, {
+      wait,
+      lease,
+      signal: controller?.signal ?? null,
+      units,
+    });
   } catch (caught) {
     error = caught ?? new Error("thrown: nothing");
   }
@@ -123,17 +126,20 @@ export async function ask(
   const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
   run.counts.acquired++;
   run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
+  const isReentry = scope !== null && run.inside(name).some((one) => one.scope === scope);
   if (got.held) {
     const holdings = run.holdings.get(name) ?? new Set();
     run.holdings.set(name, holdings.add(holding));
   }
-  for (const check of run.checks) check.entered?.(holding, request);
+  if (!isReentry) for (const check of run.checks) check.entered?.(holding, request);
   return holding;
 }
 
 export async function giveBack(run: Run, holding: Holding): Promise<void> {
   const { member, kindName, name, lease } = holding;
   const { process } = member;
+  // A listener may have done it.
+  if (holding.isLeaving) return;
   for (const check of run.checks) check.leaving?.(holding);
   holding.isLeaving = true;
   run.holdings.get(name)?.delete(holding);
@@ -152,6 +158,14 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
     else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
   }
   for (const check of run.checks) check.left?.(holding, error);
+}
+
+/** Aborts the signal of a call that waits. Returns whether it has one. */
+export function abort(run: Run, request: Request): boolean {
+  if (!request.controller || request.controller.signal.aborted) return false;
+  request.abortedAt = run.time.now;
+  request.controller.abort(new Error(ABORTED));
+  return true;
 }
 
 export const isAbort = (error: unknown): boolean => (error as Error | null)?.message === ABORTED;

@@ -6,9 +6,9 @@ import { ForcedHolds } from "./forced.ts";
 import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
 import { type Delays, ProcessNetwork, type Ran, SimulatedServer } from "./network.ts";
+import { channelOf } from "./ownership.ts";
 import type { Load } from "./product.ts";
 import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
-import { channelOf } from "./ownership.ts";
 import { Story } from "./story.ts";
 import { Time } from "./time.ts";
 
@@ -24,6 +24,10 @@ export interface Request {
   /** Is its lease a fixed one, which the watchdog does not renew? */
   readonly isFixed: boolean;
   readonly since: number;
+  /** The scope in which it was made, and from which it may enter a lock again; null: none. */
+  readonly scope: object | null;
+  /** Of its signal; null: it has none. */
+  readonly controller: AbortController | null;
   abortedAt: number;
 }
 
@@ -99,6 +103,8 @@ export class Run {
   readonly effects = new Effects();
   /** How many callers of each process have not ended. */
   readonly callers = new Map<Member, number>();
+  /** How many calls of listeners have not ended. */
+  readonly beside = new Map<Member, number>();
   crashes = 0;
   /** Starts another process in the place of one that has crashed. */
   replace: (crashed: Member) => void = () => {};
@@ -184,6 +190,11 @@ export class Run {
   /** The callers that hold this, in processes that live. */
   inside(name: string): Holding[] {
     return [...(this.holdings.get(name) ?? [])].filter(({ member }) => !member.process.isDead);
+  }
+
+  /** How many calls of listeners of living processes have not ended. */
+  get besides(): number {
+    return [...this.members].reduce((sum, member) => sum + (this.beside.get(member) ?? 0), 0);
   }
 
   waiting(name: string): Request[] {

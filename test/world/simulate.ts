@@ -2,8 +2,10 @@ import { kindsOf, type Plan, wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
 import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
+import { listen } from "./listeners.ts";
 import type { Load } from "./product.ts";
 import { type Member, Run } from "./run.ts";
+import { wanderInScopes } from "./scopes.ts";
 
 export interface Options {
   /** Virtual ms; callers come for 70 % of them, faults for 50 %. Default 30 000. */
@@ -77,11 +79,13 @@ async function play(run: Run, ms: number): Promise<void> {
       : { rate: 1, skew: 0 };
     const linger = dice.chance(0.3) ? 500 : 0;
     const member = run.start({ leaseTime: dice.whole(3, dice.chance(0.4) ? 5 : 30) * 1_000, linger }, clocks);
+    if (dice.chance(0.3)) listen(run, member);
     for (let callers = dice.whole(1, 5); callers > 0; callers--) {
       active++;
       run.callers.set(member, (run.callers.get(member) ?? 0) + 1);
       member.process.soon(() => {
-        wander(run, member, plan).then(
+        const go = dice.chance(0.15) ? wanderInScopes : wander;
+        go(run, member, plan).then(
           () => {
             // Those of a crashed process are not counted any more.
             if (member.process.isDead) return;
@@ -106,13 +110,15 @@ async function play(run: Run, ms: number): Promise<void> {
   time.after(INSPECT, inspect);
   if (run.hasFaults) trouble(run, ms * 0.5);
 
-  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && time.now > end));
+  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && run.besides === 0 && time.now > end));
   if (run.isOver) return;
-  if (active > 0) {
+  if (active > 0 || run.besides > 0) {
     const waiting = [...run.requests].map(
       ({ member, name, since }) => `${member.process.name} for ${name} since ${since.toFixed(0)} ms`,
     );
-    return run.fail(`${active} callers never ended; waiting: ${waiting.join(", ") || "none"}`);
+    return run.fail(
+      `${active} callers and ${run.besides} calls of listeners never ended; waiting: ${waiting.join(", ") || "none"}`,
+    );
   }
   for (const check of run.checks) check.ended?.();
   let open = run.members.size;

@@ -11,10 +11,13 @@ function conflict(holdings: readonly Holding[]): readonly [Holding, Holding] | n
       continue;
     }
     for (const other of holdings.slice(0, i))
-      if (one.kind.mode !== "read" || other.kind.mode !== "read") return [other, one];
+      if ((one.kind.mode !== "read" || other.kind.mode !== "read") && !isOneScope(one, other))
+        return [other, one];
   }
   return null;
 }
+
+const isOneScope = (one: Holding, other: Holding): boolean => one.scope !== null && one.scope === other.scope;
 
 const shown = ({ member, kindName, lease }: Holding): string =>
   `${member.process.name} (${kindName}, ${"token" in lease ? `token ${lease.token}` : "no token"})`;
