@@ -1,4 +1,4 @@
-import { channelOf, entries, nameOf } from "./ownership.ts";
+import { channelOf, entries, nameOf, owners, ownersOf } from "./ownership.ts";
 import type { Member, Run } from "./run.ts";
 
 /** In ms: how long the effects of a fault may last after it. */
@@ -129,6 +129,31 @@ const useUpTokens: Fault = ({ dice, server: { redis }, story, time }, _, ms) => 
   }
 };
 
+/** `process.exit()`: what it has unlocked or cached is released by its exit handlers. */
+const exit: Fault = (run, member) => {
+  if (run.crashes >= MOST_CRASHES || run.members.size < 2 || member.process.busyUntil > run.time.now) return;
+  const { network, link, process } = member;
+  const canWrite = run.isWell(member) && link.state === "ready";
+  const idle = owners(run).filter((owned) => {
+    const isConcerned = [...run.inside(owned.name), ...run.waiting(owned.name)].some(
+      (one) => one.member === member,
+    );
+    const at = run.grants.of(owned)?.at ?? run.time.now;
+    return owned.process === process.number && !isConcerned && at < run.time.now - run.slack;
+  });
+  run.crash(member, true);
+  run.replace(member);
+  if (!canWrite) return;
+  run.effects["exits with locks"] += idle.length;
+  const { lostAt } = network;
+  run.time.after(run.slack, () => {
+    if (run.server.paused.until > run.time.now - run.slack || network.lostAt > lostAt) return;
+    for (const { key, hold } of idle)
+      if (ownersOf(run, key).some((one) => one.hold === hold))
+        run.fail(`${process.name} has ended by process.exit(), and ${key} stays its own: ${hold}`);
+  });
+};
+
 const ACQUIRE = /acquire|begin/;
 const RELEASE = /release|yield|leave|end/;
 const RENEW = /renew|confirm/;
@@ -171,6 +196,7 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
   ],
   [1, ({ dice, server }) => server.setBack(dice.between(0, dice.chance(0.5) ? 20 : 2_000))],
   [1, ({ dice }, { process }) => process.stepWall(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
+  [2, exit],
   [1, halfOpen],
   [2, missMessages],
   [2, forceRelease],

@@ -180,8 +180,10 @@ export class Run {
     return [...this.members].find((member) => member.process.number === process);
   }
 
-  crash(member: Member): void {
-    member.process.crash();
+  /** It ends at once; `isExit`: after its exit handlers. */
+  crash(member: Member, isExit = false): void {
+    if (isExit) member.process.exit();
+    else member.process.crash();
     for (const wire of member.network.wires) wire.cut(0);
     this.members.delete(member);
     for (const request of this.requests) if (request.member === member) this.requests.delete(request);

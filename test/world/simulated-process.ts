@@ -38,6 +38,7 @@ export class SimulatedProcess implements Actor {
   readonly #dice: Dice;
   readonly #clocks: ClockErrors;
   readonly #born: number;
+  readonly #exitHandlers: (() => void)[] = [];
   /** By how many ms its wall clock was stepped. */
   #stepped = 0;
 
@@ -85,6 +86,13 @@ export class SimulatedProcess implements Actor {
   stepWall(ms: number): void {
     this.#story.tell(this.name, `its wall clock is stepped by ${ms.toFixed(0)} ms`);
     this.#stepped += ms;
+  }
+
+  /** Ends by `process.exit()`: its exit handlers run, and nothing after them. */
+  exit(): void {
+    this.#story.tell(this.name, "calls process.exit()");
+    for (const handler of this.#exitHandlers) handler();
+    this.isDead = true;
   }
 
   crash(): void {
@@ -201,7 +209,9 @@ export class SimulatedProcess implements Actor {
         versions,
         version,
         emitWarning,
-        on: nothing,
+        on: (event: string, handler: () => void) => {
+          if (event === "exit") this.#exitHandlers.push(handler);
+        },
         once: nothing,
         off: nothing,
         pid: 1_000 + this.number,

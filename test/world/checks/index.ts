@@ -1,4 +1,5 @@
 import type { Check, Run } from "../run.ts";
+import { answers } from "./answers.ts";
 import { exclusion } from "./exclusion.ts";
 import { keys } from "./keys.ts";
 import { leases } from "./leases.ts";
@@ -11,4 +12,6 @@ import { wakeUps } from "./wake-ups.ts";
 
 /** Every promise that a run checks. */
 export const checksOf = (run: Run): Check[] =>
-  [exclusion, tokens, order, places, wakeUps, outcomes, leases, losses, keys].map((check) => check(run));
+  [exclusion, tokens, order, places, wakeUps, outcomes, answers, leases, losses, keys].map((check) =>
+    check(run),
+  );
