@@ -49,6 +49,13 @@ export class Grants {
     return { made, ended };
   }
 
+  /** What this process has of that name. */
+  ownedBy(name: string, process: number): Grant[] {
+    return [...this.#present.values()].flatMap((holds) =>
+      [...holds.values()].filter((one) => one.name === name && one.process === process),
+    );
+  }
+
   /** Has this hold ever owned anything? */
   had(hold: string): boolean {
     return this.#ended.has(hold) || [...this.#present.values()].some((holds) => holds.has(hold));

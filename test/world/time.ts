@@ -23,6 +23,9 @@ export interface Event {
 /** In ms: how long a process works for one event. */
 const WORK = 0.01;
 
+/** Events of one run: 30 s of virtual time have some thousands. */
+const MOST = 200_000;
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Virtual time: a queue of events, in which nothing waits. */
@@ -45,7 +48,11 @@ export class Time {
     return this.at(this.now + ms, INPUT, null, run);
   }
 
-  /** Until this time, or until `isOver`. After each event of an actor its microtasks run. */
+  /**
+   * Until this time, or until `isOver`. After each event of an actor its microtasks run.
+   *
+   * @throws Error after `MOST` events
+   */
   async run(until: number, isOver: () => boolean): Promise<void> {
     while (this.#heap.length > 0 && !isOver()) {
       const event = this.#pop();
@@ -61,7 +68,7 @@ export class Time {
         continue;
       }
       this.now = event.at;
-      this.count++;
+      if (++this.count > MOST) throw new Error(`more than ${MOST} events: something goes round in circles`);
       event.run();
       if (!actor) continue;
       actor.busyUntil = Math.max(actor.busyUntil, this.now + WORK);

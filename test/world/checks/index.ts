@@ -8,10 +8,11 @@ import { order } from "./order.ts";
 import { outcomes } from "./outcomes.ts";
 import { places } from "./places.ts";
 import { tokens } from "./tokens.ts";
+import { turns } from "./turns.ts";
 import { wakeUps } from "./wake-ups.ts";
 
 /** Every promise that a run checks. */
 export const checksOf = (run: Run): Check[] =>
-  [exclusion, tokens, order, places, wakeUps, outcomes, answers, leases, losses, keys].map((check) =>
+  [exclusion, tokens, order, places, turns, wakeUps, outcomes, answers, leases, losses, keys].map((check) =>
     check(run),
   );

@@ -1,4 +1,4 @@
-import { channelOf, entries, nameOf, owners } from "../ownership.ts";
+import { channelOf, entries, nameOf, type Owned, owners } from "../ownership.ts";
 import type { Check, Member, Run } from "../run.ts";
 
 /** In ms: what its process does not use is given back after it, or ends by itself. */
@@ -7,6 +7,8 @@ const UNUSED = 9_000;
 const UNUSED_WELL = 4_000;
 /** A grant by another one's release, of which its process gets a message. */
 const UNUSED_TOLD = 700;
+/** In ms: a waiter re-checks within 1.9 s, and that recalls what nobody has. */
+const RECALLED = 2_600;
 /** A script that took longer to Redis than this may be a copy of one that was given up. */
 const IN_TIME = 200;
 /** The longest that a re-sent command arrives late, in ms. */
@@ -22,6 +24,22 @@ export const keys = (run: Run): Check => {
   const concerns = (member: Member, name: string): boolean =>
     run.inside(name).some((one) => one.member === member) ||
     run.waiting(name).some((one) => one.member === member);
+
+  /** What a late copy took is given back when another process waits, if its process gets messages. */
+  const recalled = ({ key, name, hold }: Owned, member: Member, since: number): void => {
+    const { now } = run.time;
+    const kept = run.server.redis.find(key);
+    const isToldOfWaiters = kept?.type === "string" && /^1[12]/.test(kept.value);
+    const isAsked = run.waiting(name).some((one) => {
+      const { wait, since: came, member: other } = one;
+      return wait !== null && other !== member && Math.max(came, trouble.get(other) ?? 0) < now - RECALLED;
+    });
+    if (isToldOfWaiters && isAsked && now - since > RECALLED && member.network.receives(channelOf(hold)))
+      run.fail(
+        `a late copy has taken ${key} for ${member.process.name}, which has not given it back in ` +
+          `${(now - since).toFixed(0)} ms, although another process waits: ${hold}`,
+      );
+  };
 
   return {
     promise: "A hold lasts no longer than was asked for, and none stays that no caller has, wants or caches.",
@@ -59,6 +77,7 @@ export const keys = (run: Run): Check => {
         const isTold = told.has(`${key} ${hold}`) && !(member.network.lostAt > (grant?.at ?? now));
         const most = isTold ? UNUSED_TOLD : grant && grant.age < IN_TIME ? UNUSED_WELL : UNUSED;
         const isGhost = grant?.isGhost && !isTold;
+        if (isGhost) recalled(owned, member, since);
         if (now - since > most + run.slack && !isGhost && member.longestStay === 0)
           run.fail(
             `${key} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +

@@ -7,7 +7,13 @@ export const leases = (run: Run): Check => {
   const isAwake = ({ member }: Holding): boolean => member.process.busyUntil <= run.time.now + 1;
   return {
     promise: "`held` is false before Redis lets another caller in, and a lease is lost only by a fault.",
+    entered({ lease }) {
+      // Read early, as callers that hand it on do.
+      if (run.dice.chance(0.5)) void lease.signal;
+    },
     leaving({ kindName, name, lease, isFixed, member }) {
+      if (!lease.held && !lease.signal.aborted)
+        run.fail(`${kindName} ${name} of ${member.process.name} is not held, and its signal is not aborted`);
       if (run.hasFaults || isFixed || lease.held) return;
       run.fail(
         `${kindName} ${name} of ${member.process.name} was lost without a fault: ${lease.signal.reason}`,

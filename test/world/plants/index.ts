@@ -2,6 +2,7 @@ import { client } from "./client.ts";
 import { counted } from "./counted.ts";
 import type { Plant } from "./plant.ts";
 import { scripts } from "./scripts.ts";
+import { world } from "./world.ts";
 
 /** Every bug that is planted. */
-export const plants: readonly Plant[] = [...scripts, ...counted, ...client];
+export const plants: readonly Plant[] = [...scripts, ...counted, ...client, ...world];

@@ -90,4 +90,12 @@ export const scripts: readonly Plant[] = [
     replaces: `  call("ZADD", queue, ticket, entry)\n`,
     by: "",
   },
+  {
+    name: "tokens of local hand-offs are not reserved",
+    bug: "The next holder may get a token that a local hand-off of the one before has given.",
+    promise: "Tokens grow with every change of holder, including local hand-offs.",
+    file: "lua/handoff/token.lua",
+    replaces: "  local till = micros + passes\n",
+    by: "  local till = micros\n",
+  },
 ];
