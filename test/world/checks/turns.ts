@@ -8,6 +8,8 @@ const GOES_ON = 25;
 const HANDS_ON = /^(lock|read|write|lock of a shared name)$/;
 
 export const turns = (run: Run): Check => {
+  /** By process, name and the beginning of its hold: the first entry that was late. It learned of it then. */
+  const known = new Map<string, number>();
   /** Since when the process of this caller has had its present hold. */
   const holdsSince = (name: string, { member }: Request): number =>
     Math.max(0, ...run.grants.ownedBy(name, member.process.number).map(({ at }) => at));
@@ -25,7 +27,11 @@ export const turns = (run: Run): Check => {
         const isOther = other.member !== member && other.wait !== null && excludes(holding, other);
         return isOther && other.since < now - KNOWN - GOES_ON - run.slack;
       });
-      if (waiter)
+      if (!waiter) return;
+      const id = `${member.process.number} ${name} ${since}`;
+      const first = known.get(id) ?? now;
+      known.set(id, first);
+      if (now - first > GOES_ON + run.slack)
         run.fail(
           `${kindName} ${name}, ${member.process.name}: enters a hold that its process has had for ` +
             `${(now - since).toFixed(0)} ms, while ${waiter.member.process.name} has waited for ` +
