@@ -29,7 +29,7 @@ export class Effects {
   "exits with locks" = 0;
 }
 
-export type Effect = keyof Effects;
+type Effect = keyof Effects;
 
 /** The effects that none of these runs has. */
 export function missing(runs: readonly { readonly effects: Effects }[]): string[] {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { build } from "esbuild";
+import { Effects, missing } from "../effects.ts";
 import type { Outcome } from "../simulate.ts";
 import { copyWith } from "./copy.ts";
 import type { Plant } from "./plant.ts";
@@ -11,7 +12,20 @@ export interface Task {
   readonly ms: number;
 }
 
-export type Played = Pick<Outcome, "seed" | "failure" | "counts" | "hash">;
+export type Played = Pick<Outcome, "seed" | "failure" | "effects">;
+
+/** The promise that the last of these runs broke; or what did not happen in any of them; null: all is well. */
+export function failureOf(played: readonly Played[]): string | null {
+  const broken = played.find(({ failure }) => failure !== null);
+  if (broken) return broken.failure;
+  const effects = missing(played);
+  return played.length < ENOUGH || effects.length === 0
+    ? null
+    : `nothing of this happened: ${effects.join(", ")}`;
+}
+
+/** So many seeds have every effect of a fault. */
+const ENOUGH = 20;
 
 /** In ms of virtual time: of each run. */
 const LENGTH = 30_000;
@@ -44,7 +58,7 @@ export async function play(plant: Plant | null, seeds: readonly number[]): Promi
     const isEndless = (): void => {
       const seed = seeds[played.length] ?? 0;
       const failure = `the run never ends: it computed for ${ENDLESS / 1_000} s`;
-      played.push({ seed, failure, counts: NONE, hash: "" });
+      played.push({ seed, failure, effects: new Effects() });
       done();
     };
     let watch = setTimeout(isEndless, ENDLESS);
@@ -57,13 +71,3 @@ export async function play(plant: Plant | null, seeds: readonly number[]): Promi
     worker.on("error", reject);
   });
 }
-
-const NONE: Outcome["counts"] = {
-  acquired: 0,
-  busy: 0,
-  timeouts: 0,
-  aborted: 0,
-  lost: 0,
-  unavailable: 0,
-  faults: 0,
-};
