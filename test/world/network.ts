@@ -190,8 +190,9 @@ export class ProcessNetwork implements Network {
   lostAt = Number.POSITIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  /** `isOver`: its caller had its outcome before the script ran. */
-  onRan: (script: string, keys: readonly string[], age: number, isOver: boolean) => void = () => {};
+  /** `isCopy`: its caller had the reply of another copy before the script ran. */
+  onRan: (script: string, keys: readonly string[], age: number, isCopy: boolean) => void = () => {};
+  readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
 
@@ -233,12 +234,16 @@ export class ProcessNetwork implements Network {
     trap.spring(wire);
   }
 
+  answered(call: Call): void {
+    this.#answered.add(call);
+  }
+
   received(message: string): void {
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
   }
 
   ran(call: Call, reply: Reply | Error): void {
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since, call.isOver);
+    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since, this.#answered.has(call));
   }
 }
