@@ -100,7 +100,13 @@ function general(n: number): string {
 
 const NUMBER = /^\s*[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*$/;
 
-export function tonumber(value: unknown): number | undefined {
+/** An argument that Lua's function has and this one lacks. */
+function lacking(what: string, value: unknown): void {
+  if (value !== undefined) throw new LuaError(`no ${what}`);
+}
+
+export function tonumber(value: unknown, base?: unknown): number | undefined {
+  lacking("base of tonumber", base);
   if (typeof value === "number") return value;
   return typeof value === "string" && NUMBER.test(value) ? Number(value) : undefined;
 }
@@ -266,6 +272,10 @@ const capturesOf = (subject: string, { from, to, captures }: Match): readonly (s
 const placeIn = (subject: string, place: number): number =>
   place >= 0 ? place : Math.max(subject.length + place + 1, 0);
 
+/** Where a search from this place starts, from 0. Lua 5.1 starts one past the end at the end. */
+const startIn = (subject: string, place: number): number =>
+  Math.min(Math.max(placeIn(subject, place) - 1, 0), subject.length);
+
 export function* gmatch(subject: unknown, pattern: string): Generator<readonly (string | number)[]> {
   const all = text(subject);
   if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
@@ -288,7 +298,8 @@ export const string = {
   },
 
   /** Of one place only. */
-  byte(subject: unknown, place = 1): number | undefined {
+  byte(subject: unknown, place = 1, to?: unknown): number | undefined {
+    lacking("last place of byte", to);
     const all = text(subject);
     const code = all.charCodeAt(placeIn(all, place) - 1);
     return Number.isNaN(code) ? undefined : code;
@@ -296,15 +307,15 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string): readonly (string | number)[] {
+  match(subject: unknown, pattern: string, from = 1): readonly (string | number)[] {
     const all = text(subject);
-    const match = found(all, pattern, 0);
+    const match = found(all, pattern, startIn(all, from));
     return match ? capturesOf(all, match) : [];
   },
 
   find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string)[] {
     const all = text(subject);
-    const start = Math.max(placeIn(all, from) - 1, 0);
+    const start = startIn(all, from);
     if (isPlain) {
       const at = all.indexOf(pattern, start);
       return at < 0 ? [] : [at + 1, at + pattern.length];
@@ -352,5 +363,8 @@ export const table = {
     else into.insert(number(place), value);
   },
   remove: (from: LuaTable, place = from.size): LuaValue => from.remove(place),
-  concat: (list: LuaTable, between = ""): string => list.list.map(text).join(between),
+  concat(list: LuaTable, between = "", from?: unknown): string {
+    lacking("first place of concat", from);
+    return list.list.map(text).join(between);
+  },
 };
