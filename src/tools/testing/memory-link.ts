@@ -182,7 +182,7 @@ function outcome(run: () => Reply): Reply | Error {
 }
 
 /** A connection for messages. */
-export class MemoryListener implements Listener {
+class MemoryListener implements Listener {
   isReady = false;
   readonly #network: Network;
   readonly #events: ListenerEvents;
