@@ -100,13 +100,7 @@ function general(n: number): string {
 
 const NUMBER = /^\s*[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*$/;
 
-/** An argument that Lua's function has and this one lacks. */
-function lacking(what: string, value: unknown): void {
-  if (value !== undefined) throw new LuaError(`no ${what}`);
-}
-
-export function tonumber(value: unknown, base?: unknown): number | undefined {
-  lacking("base of tonumber", base);
+export function tonumber(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return typeof value === "string" && NUMBER.test(value) ? Number(value) : undefined;
 }
@@ -298,8 +292,7 @@ export const string = {
   },
 
   /** Of one place only. */
-  byte(subject: unknown, place = 1, to?: unknown): number | undefined {
-    lacking("last place of byte", to);
+  byte(subject: unknown, place = 1): number | undefined {
     const all = text(subject);
     const code = all.charCodeAt(placeIn(all, place) - 1);
     return Number.isNaN(code) ? undefined : code;
@@ -363,8 +356,5 @@ export const table = {
     else into.insert(number(place), value);
   },
   remove: (from: LuaTable, place = from.size): LuaValue => from.remove(place),
-  concat(list: LuaTable, between = "", from?: unknown): string {
-    lacking("first place of concat", from);
-    return list.list.map(text).join(between);
-  },
+  concat: (list: LuaTable, between = ""): string => list.list.map(text).join(between),
 };

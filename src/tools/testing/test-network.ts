@@ -1,7 +1,7 @@
 import { clocks } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
 import { setImmediate } from "../../util/real-timers.ts";
-import type { Network, Wire } from "./memory-link.ts";
+import type { End, Network, Wire } from "./memory-link.ts";
 import { MemoryRedis } from "./memory-redis.ts";
 
 /** Replies and messages that no client has received yet. All test locks of a process share its clock. */
@@ -16,7 +16,7 @@ export class TestNetwork implements Network {
   readonly name = "the memory of this process:6379";
   readonly redis = new MemoryRedis(() => clocks.wall.now() * 1_000);
 
-  connect(): Wire {
+  connect(_: End, closed: () => void): Wire {
     let isOpen = true;
     return {
       toServer: (work) => work(),
@@ -29,9 +29,9 @@ export class TestNetwork implements Network {
           }),
         );
       },
-      close: (noticed) => {
+      close: () => {
         isOpen = false;
-        noticed?.();
+        closed();
       },
     };
   }
