@@ -190,7 +190,8 @@ export class ProcessNetwork implements Network {
   lostAt = Number.POSITIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  onRan: (script: string, keys: readonly string[], age: number) => void = () => {};
+  /** `isOver`: its caller had its outcome before the script ran. */
+  onRan: (script: string, keys: readonly string[], age: number, isOver: boolean) => void = () => {};
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
 
@@ -238,6 +239,6 @@ export class ProcessNetwork implements Network {
 
   ran(call: Call, reply: Reply | Error): void {
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since);
+    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since, call.isOver);
   }
 }

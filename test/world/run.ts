@@ -140,9 +140,8 @@ export class Run {
       longestStay: options.linger ?? 0,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
-    network.onRan = (script, keys, age) => {
-      for (const grant of this.grants.ran(script, keys, age))
-        for (const check of this.checks) check.granted?.(grant);
+    network.onRan = (...ran) => {
+      for (const grant of this.grants.ran(...ran)) for (const check of this.checks) check.granted?.(grant);
     };
     story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
     this.members.add(member);
