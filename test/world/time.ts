@@ -1,4 +1,7 @@
-import { setImmediate } from "node:timers";
+import * as timers from "node:timers";
+
+/** The real one, which a test may replace. */
+const { setImmediate } = timers;
 
 /** What happens at one time: timers first, then input and output, then what comes in the next turn. */
 export const TIMER = 0;
@@ -23,7 +26,8 @@ export interface Event {
 /** In ms: how long a process works for one event. */
 const WORK = 0.01;
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Of the real event loop. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Virtual time: a queue of events, in which nothing waits. */
 export class Time {
