@@ -31,6 +31,8 @@ export interface Network {
   sent?(call: Call, link: MemoryLink): void;
   /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
+  /** Called after a client has read a reply. */
+  answered?(call: Call): void;
   /** Called when a client receives a message. */
   received?(message: string): void;
 }
@@ -64,6 +66,11 @@ export class MemoryLink implements Link, End {
   readonly isOwn: boolean;
   readonly name: string;
   state: Link["state"] = "ready";
+  /**
+   * What becomes of written, unanswered calls when the connection is lost, as a driver's options say:
+   * they are sent again, fail, or are forgotten.
+   */
+  atLoss: "sent again" | "fail" | "forgotten" = "sent again";
   protected readonly network: Network;
   protected wire: Wire;
   /** Unanswered, in order. */
@@ -119,18 +126,23 @@ export class MemoryLink implements Link, End {
         this.#calls.delete(call);
         if (reply instanceof Error) call.owner.refused(call, reply);
         else call.owner.replied(call, driven(reply));
+        this.network.answered?.(call);
       });
     });
     this.network.sent?.(call, this);
   }
 
-  /** The connection is gone: its unanswered calls are sent again when it is back. */
+  /** The connection is gone. */
   lose(): void {
     if (this.state !== "ready") return;
     this.#lostAt = clocks.mono.now();
     this.state = "away";
     this.wire.close();
-    for (const { lost } of [...this.#watchers]) lost(null);
+    const written = this.atLoss === "sent again" ? [] : [...this.#calls];
+    for (const call of written) this.#calls.delete(call);
+    for (const { lost } of [...this.#watchers]) lost(this.atLoss === "forgotten" ? FORGOTTEN : null);
+    if (this.atLoss === "fail")
+      for (const call of written) call.owner.refused(call, new Error("Connection is closed."));
   }
 
   /** There is a connection again. */
@@ -190,6 +202,7 @@ export class MemoryLink implements Link, End {
 }
 
 const NOTHING = (): void => {};
+const FORGOTTEN = "is not sent again";
 
 /** What Redis replies. Any other error is a bug here, and nobody's reply. */
 function outcome(run: () => Reply): Reply | Error {
