@@ -149,8 +149,7 @@ export async function leave(run: Run, holding: Holding): Promise<unknown> {
     error = caught;
   }
   if (process.isDead) return null;
-  if (error !== null)
-    run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
+  if (error !== null) run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
   for (const check of run.checks) check.left?.(holding, error);
   return error;
 }

@@ -20,6 +20,8 @@ export interface Request {
   /** Is its lease a fixed one, which the watchdog does not renew? */
   readonly isFixed: boolean;
   readonly since: number;
+  /** Its scope, in which it may enter what the scope holds. Left out: none. */
+  readonly scope?: object | undefined;
   abortedAt: number;
 }
 

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import * as crypto from "node:crypto";
 import type { Dice } from "./dice.ts";
 import type { Load, Product } from "./product.ts";
@@ -123,7 +124,8 @@ export class SimulatedProcess implements Actor {
       setInterval: set(true),
       setImmediate: (run: (...values: unknown[]) => void, ...values: unknown[]) => {
         const timer = this.#handle(() => {});
-        timer.event = this.#time.at(this.now + 0.001, NEXT_TURN, this, () => run(...values));
+        const ring = AsyncResource.bind(() => run(...values));
+        timer.event = this.#time.at(this.now + 0.001, NEXT_TURN, this, ring);
         return timer;
       },
       clearTimeout: clear,
@@ -152,12 +154,14 @@ export class SimulatedProcess implements Actor {
     const time = this.#time;
     // As in Node.js: whole ms, and 1 for what it cannot wait.
     const delay = ms >= 1 && ms <= 2 ** 31 - 1 ? Math.trunc(ms) : 1;
+    // In the asynchronous context in which it was made.
+    const own = AsyncResource.bind(() => ring(...values));
     return this.#handle((timer) => {
       const arm = (): void => {
         const at = this.now + delay / this.#clocks.rate + this.#dice.between(0, TIMER_LATE);
         timer.event = time.at(at, TIMER, this, () => {
           if (isAgain) arm();
-          ring(...values);
+          own();
         });
       };
       arm();

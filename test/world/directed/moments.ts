@@ -4,7 +4,7 @@ import type { Step } from "../network.ts";
 
 /** A script by its name without its folder, such as "release"; "acquire": also the first of a client. */
 export type Command = string | ((call: Call) => boolean);
-/** What happens at a moment. */
+/** What happens to a process, a connection or Redis at a moment. Callers act after it. */
 type Fault = () => void;
 
 /** The first command of a connection has a script of its own, which does the same. */
@@ -27,11 +27,14 @@ interface Moment {
 /** The moments of a process that a test has named, and that have not come. */
 export class Moments {
   readonly #process: string;
+  readonly #resume: (go: () => void) => void;
   readonly #expected = new Set<Moment>();
   readonly #messages = new Set<{ readonly what: string; readonly word: string; strike(): void }>();
 
-  constructor(process: string) {
+  /** `resume`: calls something in an event of the test. */
+  constructor(process: string, resume: (go: () => void) => void) {
     this.#process = process;
+    this.#resume = resume;
   }
 
   /** Of the next such command. */
@@ -48,7 +51,7 @@ export class Moments {
             strike: () => {
               this.#expected.delete(moment);
               fault();
-              struck();
+              this.#resume(struck);
             },
           };
           this.#expected.add(moment);
@@ -76,7 +79,7 @@ export class Moments {
         strike: () => {
           this.#messages.delete(moment);
           fault();
-          struck();
+          this.#resume(struck);
         },
       };
       this.#messages.add(moment);

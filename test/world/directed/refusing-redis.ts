@@ -35,7 +35,9 @@ export interface RefusingRedis extends MemoryRedis {
 export function refusing({
   MemoryRedis: Plain,
   RedisError,
-}: Product): new (clock: () => number) => RefusingRedis {
+}: Product): new (
+  clock: () => number,
+) => RefusingRedis {
   return class extends Plain {
     refusal: Refusal | null = null;
     #isInScript = false;

@@ -1,5 +1,6 @@
-import { codeOf, leave, take } from "../callers.ts";
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { LockClient, LockEvents, LockOptions } from "../../../src/index.ts";
+import { leave, take } from "../callers.ts";
 import { type KindName, kinds } from "../kinds.ts";
 import type { SimulatedWire } from "../network.ts";
 import type { Holding, Member, Request, Run } from "../run.ts";
@@ -37,14 +38,15 @@ export class SceneProcess {
   readonly messages: Connections;
   readonly #run: Run;
 
-  constructor(run: Run, member: Member) {
+  /** `resume`: calls something in an event of the test. */
+  constructor(run: Run, member: Member, resume: (go: () => void) => void) {
     const { process, network, client } = member;
     this.#run = run;
     this.member = member;
     this.client = client;
     this.name = process.name;
     this.number = process.number;
-    this.moments = new Moments(process.name);
+    this.moments = new Moments(process.name, resume);
     network.onStep = (...step) => this.moments.step(...step);
     network.onMessage = (message) => this.moments.message(message);
     const open = (isForCommands: boolean) => (): SimulatedWire[] =>
@@ -59,8 +61,15 @@ export class SceneProcess {
   /** In this process, now; if it stands still, when it goes on. */
   async does<T>(work: () => T | PromiseLike<T>): Promise<T> {
     const { process } = this.member;
-    if (process.pausedUntil > this.#run.time.now) await new Promise<void>((resolve) => process.soon(resolve));
+    const { time } = this.#run;
+    if (time.actor === null) throw new Error("a caller acts in the moment of a fault: await that first");
+    if (process.pausedUntil > time.now) await new Promise<void>((resolve) => process.soon(resolve));
     return work();
+  }
+
+  /** Callers that the body starts re-enter what others of them have. */
+  scope<T>(body: () => Promise<T>): Promise<T> {
+    return this.does(() => scopes.run({}, () => this.client.scope(body)));
   }
 
   /** A caller waits for it until it has it. */
@@ -87,6 +96,7 @@ export class SceneProcess {
       wait,
       isFixed: false,
       since: time.now,
+      scope: scopes.getStore(),
       abortedAt: Number.POSITIVE_INFINITY,
     };
     more.signal?.addEventListener("abort", () => {
@@ -188,6 +198,6 @@ export class SceneProcess {
   }
 }
 
-const carriesCommands = ({ end }: SimulatedWire): boolean => "restore" in end;
+const scopes = new AsyncLocalStorage<object>();
 
-export { codeOf };
+const carriesCommands = ({ end }: SimulatedWire): boolean => "restore" in end;

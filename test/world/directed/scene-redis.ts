@@ -12,6 +12,8 @@ const SCRIPTS = [connectionLua, countedLua, electionLua, handoffLua, onceLua, re
 export class SceneRedis {
   readonly #run: Run;
   readonly #cutAll: (ms: number) => void;
+  /** The locks whose keys it has lost. */
+  readonly dropped: string[] = [];
 
   /** `cutAll`: breaks all connections for so many ms. */
   constructor(run: Run, cutAll: (ms: number) => void) {
@@ -52,12 +54,14 @@ export class SceneRedis {
     const dropped = this.keys(name).filter((key) => key.endsWith(`}${part}`));
     if (dropped.length === 0) throw new Error(`there is no key of ${name}${part} to delete`);
     for (const key of dropped) this.#redis.keys.delete(key);
+    this.dropped.push(name);
     this.#run.story.tell("Redis", `loses ${dropped.join(", ")}`);
   }
 
   /** FLUSHALL. */
   dropAll(): void {
     this.#run.story.tell("Redis", "loses all keys");
+    this.dropped.push(...owners(this.#run).map(({ name }) => name));
     this.#redis.keys.clear();
   }
 
