@@ -46,7 +46,8 @@ export interface Member {
   readonly network: ProcessNetwork;
   readonly link: MemoryLink;
   readonly client: LockClient;
-  readonly leaseTime: number;
+  /** The longest lease that it asks for, in ms. */
+  leaseTime: number;
   readonly longestStay: number;
   /** Until when a fault may explain what happens to it, in ms of the run. */
   troubleUntil: number;
@@ -86,6 +87,8 @@ export class Run {
   readonly story: Story;
   readonly delays: Delays;
   readonly server: SimulatedServer;
+  /** All that were started, by their numbers. */
+  readonly started: Member[] = [];
   /** The processes that live. */
   readonly members = new Set<Member>();
   readonly requests = new Set<Request>();
@@ -155,12 +158,14 @@ export class Run {
     };
     story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
     this.members.add(member);
+    this.started.push(member);
     return member;
   }
 
-  crash(member: Member): void {
+  /** `noticed`: ms until the server knows that its connections are gone. */
+  crash(member: Member, noticed = 0): void {
     member.process.crash();
-    for (const wire of member.network.wires) wire.cut(0);
+    for (const wire of member.network.wires) wire.cut(0, noticed);
     this.members.delete(member);
     for (const request of this.requests) if (request.member === member) this.requests.delete(request);
   }

@@ -191,7 +191,10 @@ export class MemoryLink implements Link, End {
   flush(): void {}
 
   replace(): boolean {
-    return false;
+    if (this.state !== "ready") return false;
+    this.lose();
+    this.restore();
+    return true;
   }
 
   close(): void {

@@ -56,10 +56,11 @@ export const keys = (run: Run): Check => {
       const present = new Set<string>();
       for (const { key, name, hold, process, until } of owners(run)) {
         const member = memberOf(process);
-        const most = Math.max(GRANT_WINDOW, member?.leaseTime ?? 30_000) + 5;
+        const most = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
         if (until - redis.ms > most + back && key.startsWith("holdfast:{"))
           run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${most} ms were asked for`);
         if (!member || concerns(member, name) || member.process.pausedUntil > now - UNUSED) continue;
+        if (!run.isWell(member)) continue;
         present.add(`${key} ${hold}`);
         const since = unused.get(`${key} ${hold}`) ?? now;
         unused.set(`${key} ${hold}`, since);

@@ -136,7 +136,7 @@ test(
     for (const { lease } of readers) lease.signal.addEventListener("abort", look);
     mine.client.on("lost", look);
     world.redis.drop("rw:a");
-    await expect(readers[0].lease.extend(LEASE_TIME)).rejects.toMatchObject({ code: "LOCK_LOST" });
+    await expect(readers[0]?.lease.extend(LEASE_TIME)).rejects.toMatchObject({ code: "LOCK_LOST" });
     expect(seen).toEqual(Array.from({ length: 6 }, () => [false, false, false]));
     for (const reader of readers) await reader.unlock().catch(() => {});
   }),

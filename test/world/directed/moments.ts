@@ -2,17 +2,21 @@ import type { Call } from "../../../src/redis/driver.ts";
 import type { Reply } from "../../../src/tools/testing/keyspace.ts";
 import type { Step } from "../network.ts";
 
-/** A script by its name without its folder, such as "release"; "acquire": also the first of a client. */
+/** A script by its name without its folder, such as "release"; see FORMS. */
 export type Command = string | ((call: Call) => boolean);
 /** What happens to a process, a connection or Redis at a moment. Callers act after it. */
 type Fault = () => void;
 
-/** The first command of a connection has a script of its own, which does the same. */
-const FIRST: Readonly<Record<string, string>> = { firstAcquire: "acquire", firstRecheck: "recheck" };
+/** Scripts that do the same: the first one of a client, and one for several holds. */
+const FORMS: Readonly<Record<string, string>> = {
+  "first-acquire": "acquire",
+  "first-recheck": "recheck",
+  "renew-stays": "renew",
+};
 
 const nameOf = ({ script: { name } }: Call): string => {
   const last = name.slice(name.indexOf("/") + 1);
-  return FIRST[last] ?? last;
+  return FORMS[last] ?? last;
 };
 const isNoScript = (reply: Reply | Error | null): boolean =>
   reply instanceof Error && reply.message.startsWith("NOSCRIPT");

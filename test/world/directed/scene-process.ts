@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { LockClient, LockEvents, LockOptions } from "../../../src/index.ts";
+import type { End, MemoryLink } from "../../../src/tools/testing/memory-link.ts";
 import { leave, take } from "../callers.ts";
 import { type KindName, kinds } from "../kinds.ts";
 import type { SimulatedWire } from "../network.ts";
@@ -99,6 +100,7 @@ export class SceneProcess {
       scope: scopes.getStore(),
       abortedAt: Number.POSITIVE_INFINITY,
     };
+    this.member.leaseTime = Math.max(this.member.leaseTime, more.lease ?? 0);
     more.signal?.addEventListener("abort", () => {
       request.abortedAt = time.now;
     });
@@ -158,6 +160,11 @@ export class SceneProcess {
     this.#run.crash(this.member);
   }
 
+  /** Its host is lost: nothing tells the server for two hours. */
+  vanish(): void {
+    this.#run.crash(this.member, 2 * 3_600_000);
+  }
+
   /** Sets its wall clock forward. */
   stepClock(ms: number): void {
     this.member.process.stepClock(ms);
@@ -190,14 +197,15 @@ export class SceneProcess {
 
   #restore(ms: number): void {
     const { process, link, network } = this.member;
-    const links = new Set([link, ...[...network.wires].map(({ end }) => end)]);
+    const links = new Set([link, ...[...network.wires].map(({ end }) => end).filter(isLink)]);
     this.#awayFor(ms);
     this.#run.time.at(this.#run.time.now + ms, 1, process, () => {
-      for (const end of links) if ("restore" in end) end.restore();
+      for (const one of links) one.restore();
     });
   }
 }
 
 const scopes = new AsyncLocalStorage<object>();
 
-const carriesCommands = ({ end }: SimulatedWire): boolean => "restore" in end;
+const isLink = (end: End): end is MemoryLink => "restore" in end;
+const carriesCommands = ({ end }: SimulatedWire): boolean => isLink(end);

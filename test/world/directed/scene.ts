@@ -12,7 +12,7 @@ import { SceneRedis } from "./scene-redis.ts";
 /** Every packet takes this long, in ms. */
 const DELAY = 0.2;
 /** In ms of virtual time: the longest scene. */
-const LONGEST = 24 * 3_600_000;
+const LONGEST = 2 * 3_600_000;
 const INSPECT = 100;
 const LEASE_TIME = 30_000;
 /** In ms: a hold or a place of a crashed process ends by itself, at the latest after local hand-offs. */
@@ -21,12 +21,17 @@ const LEFT = 50_000;
 const SHOWN = 60;
 
 /** Options of the clients of a scene. `leaseTime`: default 30 000. */
-export type ClientOptions = Partial<Omit<MemberOptions, "more">> & MemberOptions["more"];
+type ClientOptions = Partial<Omit<MemberOptions, "more">> & MemberOptions["more"];
+
+/** N of them. */
+type List<T, N extends number, Some extends T[] = []> = Some["length"] extends N
+  ? Some
+  : List<T, N, [...Some, T]>;
 
 /** What a test directs. Time passes only while it awaits something. */
 export interface Scene {
   readonly redis: SceneRedis;
-  processes<N extends number>(count: N, options?: ClientOptions): SceneProcess[] & { length: N };
+  processes<N extends number>(count: N, options?: ClientOptions): List<SceneProcess, N>;
   /** Waits so many ms. */
   pass(ms: number): Promise<void>;
   /** Waits until it is so. */
@@ -139,14 +144,14 @@ class Directed implements Scene {
   readonly processes = <N extends number>(
     count: N,
     options: ClientOptions = {},
-  ): SceneProcess[] & { length: N } => {
+  ): List<SceneProcess, N> => {
     const { leaseTime = LEASE_TIME, linger = 0, ...more } = options;
     const made = Array.from({ length: count }, () => {
       const member = this.#run.start({ leaseTime, linger, more }, { rate: 1, skew: 0 });
       return new SceneProcess(this.#run, member, this.resume);
     });
     this.#all.push(...made);
-    return made as SceneProcess[] & { length: N };
+    return made as List<SceneProcess, N>;
   };
 
   /** In an event of the test, now. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Scene, scene } from "./scene.ts";
-import type { SceneProcess } from "./scene-process.ts";
+import type { SceneLease, SceneProcess } from "./scene-process.ts";
 
 // Two callers of a process share a hold, and leave it one after the other while both commands are
 // under way. The first caller's command runs after the one that ended the hold, or a second time.
@@ -63,7 +63,7 @@ const holds: Record<string, MakeHold> = {
       mine.take("semaphore", LEASE),
       mine.take("semaphore", terms),
     ]);
-    const [first, last] = (await Promise.all(asked)) as [SceneLeaseOf, SceneLeaseOf];
+    const [first, last] = (await Promise.all(asked)) as [SceneLease, SceneLease];
     expect(world.redis.holds("sem:a")).toHaveLength(1);
     await scenario({
       world,
@@ -84,7 +84,7 @@ const holds: Record<string, MakeHold> = {
       mine.take("semaphore", terms),
     ]);
     await isInside;
-    const last = (await second) as SceneLeaseOf;
+    const last = (await second) as SceneLease;
     expect(world.redis.holds("sem:a")).toHaveLength(1);
     await scenario({
       world,
@@ -156,8 +156,6 @@ const holds: Record<string, MakeHold> = {
     });
   },
 };
-type SceneLeaseOf = Awaited<ReturnType<SceneProcess["take"]>>;
-
 /** What becomes of a call: its error's code and reason, or null. */
 const outcomeOf = (call: Promise<unknown>): Promise<unknown> =>
   call.then(
