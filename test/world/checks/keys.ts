@@ -47,7 +47,8 @@ export const keys = (run: Run): Check => {
     },
     inspect() {
       const { now } = run.time;
-      const { redis, back } = run.server;
+      const { redis } = run.server;
+      const back = Math.max(0, run.server.back);
       for (const key of [...redis.keys.keys()]) {
         const kept = redis.find(key);
         const isData = nameOf(key) !== null || /:(queue|clients)$/.test(key);

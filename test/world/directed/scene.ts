@@ -141,10 +141,7 @@ class Directed implements Scene {
     };
   }
 
-  readonly processes = <N extends number>(
-    count: N,
-    options: ClientOptions = {},
-  ): List<SceneProcess, N> => {
+  readonly processes = <N extends number>(count: N, options: ClientOptions = {}): List<SceneProcess, N> => {
     const { leaseTime = LEASE_TIME, linger = 0, ...more } = options;
     const made = Array.from({ length: count }, () => {
       const member = this.#run.start({ leaseTime, linger, more }, { rate: 1, skew: 0 });
