@@ -115,7 +115,7 @@ export default defineConfig({
           isolate: false,
         },
       },
-      // Whole processes on a Redis in memory, in virtual time.
+      // Simulated processes in virtual time.
       { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"] } },
       // The package as users get it, built and compiled against.
       {

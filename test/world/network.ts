@@ -187,7 +187,7 @@ export class SimulatedWire implements Wire {
   }
 }
 
-/** A step of a command: sent by its process, run by Redis, or its reply read. */
+/** A step of a command: sent by its process, run by Redis, or its reply arrived. */
 export type Step = "sent" | "executed" | "answered";
 
 /** The way of one process to the server. */
@@ -202,13 +202,15 @@ export class ProcessNetwork implements Network {
   lostAt = Number.POSITIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  onRan: (script: string, keys: readonly string[], age: number) => void = () => {};
+  /** `isCopy`: its caller had the reply of another copy before the script ran. */
+  onRan: (script: string, keys: readonly string[], age: number, isCopy: boolean) => void = () => {};
   /** Called at each step of each command; `reply`: of one that was executed. */
   onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
   /** Called after a message was read. */
   onMessage: (message: string) => void = () => {};
   /** Nothing reaches the server before this time on a connection that is made now. */
   unreachableUntil = Number.NEGATIVE_INFINITY;
+  readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
 
@@ -252,6 +254,11 @@ export class ProcessNetwork implements Network {
     trap.spring(wire);
   }
 
+  answered(call: Call): void {
+    this.#answered.add(call);
+    this.onStep("answered", call, null);
+  }
+
   received(message: string): void {
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
     this.onMessage(message);
@@ -259,11 +266,8 @@ export class ProcessNetwork implements Network {
 
   ran(call: Call, reply: Reply | Error): void {
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    this.onRan(call.script.name, call.keys.full, this.#process.monoAt(this.#at.time.now) - call.since);
+    const age = this.#process.monoAt(this.#at.time.now) - call.since;
+    this.onRan(call.script.name, call.keys.full, age, this.#answered.has(call));
     this.onStep("executed", call, reply);
-  }
-
-  answered(call: Call): void {
-    this.onStep("answered", call, null);
   }
 }

@@ -1,6 +1,7 @@
 import type { LockClient, LockClientOptions } from "../../src/index.ts";
 import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { Dice } from "./dice.ts";
+import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
 import { type Delays, ProcessNetwork, SimulatedServer } from "./network.ts";
 import type { Load } from "./product.ts";
@@ -68,8 +69,8 @@ export interface Check {
   left?(holding: Holding, error: unknown): void;
   /** The call ended with an error; null: with null, as busy. */
   refused?(request: Request, error: unknown): void;
-  /** Redis has run a script, sent `age` ms ago. */
-  ran?(member: Member, script: string, keys: readonly string[], age: number): void;
+  /** A script has given a hold. */
+  granted?(grant: Grant): void;
   /** Every 100 ms. */
   inspect?(): void;
   /** All callers have ended. */
@@ -95,6 +96,7 @@ export class Run {
   /** By name of what they hold. */
   readonly holdings = new Map<string, Set<Holding>>();
   readonly checks: Check[] = [];
+  readonly grants = new Grants(this);
   /** How many callers of each process have not ended. */
   readonly callers = new Map<Member, number>();
   crashes = 0;
@@ -153,8 +155,8 @@ export class Run {
       longestStay: options.linger ?? 0,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
-    network.onRan = (script, keys, age) => {
-      for (const check of this.checks) check.ran?.(member, script, keys, age);
+    network.onRan = (...ran) => {
+      for (const grant of this.grants.ran(...ran)) for (const check of this.checks) check.granted?.(grant);
     };
     story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
     this.members.add(member);

@@ -31,7 +31,7 @@ export interface Network {
   sent?(call: Call, link: MemoryLink): void;
   /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
-  /** Called after a client has read a reply. */
+  /** Called when a client receives a script's reply. */
   answered?(call: Call): void;
   /** Called when a client receives a message. */
   received?(message: string): void;
@@ -124,9 +124,9 @@ export class MemoryLink implements Link, End {
       this.network.ran?.(call, reply);
       wire.toClient(() => {
         this.#calls.delete(call);
+        this.network.answered?.(call);
         if (reply instanceof Error) call.owner.refused(call, reply);
         else call.owner.replied(call, driven(reply));
-        this.network.answered?.(call);
       });
     });
     this.network.sent?.(call, this);

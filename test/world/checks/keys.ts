@@ -1,4 +1,4 @@
-import { entries, nameOf, owners, ownersOf } from "../ownership.ts";
+import { entries, nameOf, owners } from "../ownership.ts";
 import type { Check, Member, Run } from "../run.ts";
 
 /** In ms: a grant that its process does not use is given back after it, or ends by itself. */
@@ -7,20 +7,10 @@ const UNUSED = 9_000;
 const LATE_COPY = 5_200;
 const GRANT_WINDOW = 3_000;
 
-interface Grant {
-  readonly hold: string;
-  readonly script: string;
-  readonly at: number;
-}
-
 /** What Redis keeps: see the format in docs/protocol.md. */
 export const keys = (run: Run): Check => {
-  const last = new Map<string, string>();
-  const ended = new Set<string>();
-  const grants = new Map<string, Grant>();
   const unused = new Map<string, number>();
   const orphans = new Map<string, number>();
-  const used = new Set<string>();
   const memberOf = (process: number): Member | undefined =>
     [...run.members].find((member) => member.process.number === process);
   const concerns = (member: Member, name: string): boolean =>
@@ -29,21 +19,11 @@ export const keys = (run: Run): Check => {
 
   return {
     promise: "A hold lasts no longer than was asked for, and none stays that no caller has, wants or caches.",
-    entered: ({ name, member }) => void used.add(`${name} ${member.process.number}`),
-    ran(_, script, touched, age) {
-      for (const key of touched) {
-        if (nameOf(key) === null || !key.startsWith("holdfast:{")) continue;
-        const hold = ownersOf(run, key)[0]?.hold ?? "";
-        if ((last.get(key) ?? "") === hold) continue;
-        const before = last.get(key);
-        if (before) ended.add(before);
-        last.set(key, hold);
-        if (hold) grants.set(key, { hold, script, at: run.time.now });
-        if (hold && ended.has(hold) && age > LATE_COPY + run.server.back)
-          run.fail(
-            `${key} belongs again to a hold that had ended, by ${script}, sent ${age.toFixed(0)} ms ago: ${hold}`,
-          );
-      }
+    granted({ key, hold, script, age, isGhost }) {
+      if (isGhost && key.startsWith("holdfast:{") && age > LATE_COPY + run.server.back)
+        run.fail(
+          `${key} belongs again to a hold that had ended, by ${script}, sent ${age.toFixed(0)} ms ago: ${hold}`,
+        );
     },
     inspect() {
       const { now } = run.time;
@@ -55,24 +35,20 @@ export const keys = (run: Run): Check => {
         if (kept && isData && kept.until === Number.POSITIVE_INFINITY) run.fail(`${key} has no end`);
       }
       const present = new Set<string>();
-      for (const { key, name, hold, process, until } of owners(run)) {
+      for (const owned of owners(run)) {
+        const { key, name, hold, process, until } = owned;
         const member = memberOf(process);
-        const most = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
-        if (until - redis.ms > most + back && key.startsWith("holdfast:{"))
-          run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${most} ms were asked for`);
+        const longest = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
+        if (until - redis.ms > longest + back && key.startsWith("holdfast:{"))
+          run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${longest} ms were asked for`);
         if (!member || concerns(member, name) || member.process.pausedUntil > now - UNUSED) continue;
         if (!run.isWell(member)) continue;
         present.add(`${key} ${hold}`);
         const since = unused.get(`${key} ${hold}`) ?? now;
         unused.set(`${key} ${hold}`, since);
-        const grant = grants.get(key);
-        const isPassed = grant?.hold === hold && /release|leave|yield/.test(grant.script);
         const isWell = member.troubleUntil < since;
-        if (
-          now - since > (isPassed && isWell ? 1_500 : UNUSED) &&
-          !ended.has(hold) &&
-          member.longestStay === 0
-        )
+        const most = run.grants.isPassed(owned) && isWell ? 1_500 : UNUSED;
+        if (now - since > most && !run.grants.of(owned)?.isGhost && member.longestStay === 0)
           run.fail(
             `${key} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +
               `in which no caller has it or wants it: ${hold}`,

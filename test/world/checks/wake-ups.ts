@@ -29,19 +29,20 @@ export const wakeUps = (run: Run): Check => {
       const { now } = run.time;
       for (const member of run.members) if (!run.isWell(member)) trouble.set(member, now);
       const present = new Set<string>();
-      for (const { hold, name, process } of owners(run)) {
+      for (const owned of owners(run)) {
+        const { hold, name, process } = owned;
         const member = [...run.members].find((one) => one.process.number === process);
         const inside = run.inside(name).filter((one) => one.member === member);
         const waiting = run.waiting(name).filter((one) => one.member === member);
         const isAwaited = inside.length === 0 && waiting.some(({ since }) => now - since > USED_WITHIN);
-        if (!member || !isAwaited) continue;
+        if (!member || !isAwaited || !run.grants.isPassed(owned)) continue;
         present.add(hold);
         const since = Math.max(grants.get(hold) ?? now, trouble.get(member) ?? 0);
         grants.set(hold, since);
         if (now - since > USED_WITHIN + run.slack)
           run.fail(
             `${name} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +
-              "which is well, waits for it and does not use it",
+              `which is well, waits for it and does not use it: ${hold}`,
           );
       }
       for (const hold of grants.keys()) if (!present.has(hold)) grants.delete(hold);

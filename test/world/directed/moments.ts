@@ -69,7 +69,7 @@ export class Moments {
       unknown: at("finds no script", "executed", isNoScript),
       /** Redis has refused it with an error. */
       refused: at("is refused", "executed", (reply) => reply instanceof Error && !isNoScript(reply)),
-      /** Its process has read the reply. */
+      /** Its reply has arrived. */
       answered: at("is answered", "answered"),
     };
   }
