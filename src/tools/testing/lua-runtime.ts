@@ -25,7 +25,11 @@ export class LuaTable {
     return table;
   }
 
+  /** Of a table with gaps Lua names one of several ends. */
   get size(): number {
+    for (const key of this.#others?.keys() ?? [])
+      if (typeof key === "number" && key >= 1 && Number.isInteger(key))
+        throw new LuaError("no length of a table with gaps");
     return this.#list.length;
   }
 
@@ -67,11 +71,12 @@ export class LuaTable {
   }
 
   insert(place: number, value: LuaValue): void {
+    if (place < 1 || place > this.size + 1) throw new LuaError(`no insert at ${place}`);
     this.#list.splice(place - 1, 0, value);
   }
 
   remove(place: number): LuaValue {
-    return this.#list.splice(place - 1, 1)[0];
+    return place >= 1 && place <= this.size ? this.#list.splice(place - 1, 1)[0] : undefined;
   }
 }
 
@@ -82,18 +87,26 @@ const typeOf = (value: unknown): string => {
 
 // ---- values
 
+/**
+ * A number with so many digits after the point. C rounds a number that lies just between two others
+ * to the even one, and JavaScript away from zero.
+ */
+function rounded(show: (digits: number) => string, digits: number): string {
+  const exact = new RegExp(`^(-?\\d+\\.\\d{${digits}})50*(e.*)?$`).exec(show(100));
+  const [, kept = "", power = ""] = exact ?? [];
+  return /[02468]\.?$/.test(kept) ? kept.replace(/\.$/, "") + power : show(digits);
+}
+
 /** As printf's %.14g. */
 function general(n: number): string {
-  if (Number.isInteger(n) && Math.abs(n) < 1e14) return String(n);
+  if (Number.isInteger(n) && Math.abs(n) < 1e14) return Object.is(n, -0) ? "-0" : String(n);
   if (!Number.isFinite(n)) return Number.isNaN(n) ? "nan" : n > 0 ? "inf" : "-inf";
-  const [, exponent = "0"] = n.toExponential(13).split("e");
+  const [digits = "", exponent = "0"] = rounded((count) => n.toExponential(count), 13).split("e");
   const power = Number(exponent);
   if (power >= -4 && power < 14)
-    return n
-      .toFixed(Math.max(13 - power, 0))
+    return rounded((count) => n.toFixed(count), Math.max(13 - power, 0))
       .replace(/(\.\d*?)0+$/, "$1")
       .replace(/\.$/, "");
-  const [digits = ""] = n.toExponential(13).split("e");
   const sign = power < 0 ? "-" : "+";
   return `${digits.replace(/\.?0+$/, "")}e${sign}${String(Math.abs(power)).padStart(2, "0")}`;
 }
@@ -136,8 +149,9 @@ export function size(value: unknown): number {
 }
 
 function comparable(a: unknown, b: unknown): void {
-  if (typeof a !== typeof b || (typeof a !== "number" && typeof a !== "string"))
-    throw new LuaError(`attempt to compare ${typeOf(a)} with ${typeOf(b)}`);
+  if (typeof a === typeof b && (typeof a === "number" || typeof a === "string")) return;
+  const [one, other] = [typeOf(a), typeOf(b)];
+  throw new LuaError(`attempt to compare ${one === other ? `two ${one} values` : `${one} with ${other}`}`);
 }
 
 type Ordered = number | string;
@@ -322,7 +336,10 @@ function formatted(form: string, kind: string, value: LuaValue, digits: string |
   if (!Number.isFinite(n)) throw new LuaError(`bad argument to format: ${n}`);
   if (kind === "d") return BigInt(Math.trunc(n)).toString();
   if (kind !== "f") throw new LuaError(`format not supported: ${form}`);
-  return Math.abs(n) < 1e21 ? n.toFixed(digits === undefined ? 6 : Number(digits)) : BigInt(n).toString();
+  const count = digits === undefined ? 6 : Number(digits);
+  if (Math.abs(n) < 1e21)
+    return Number.isInteger(n) ? n.toFixed(count) : rounded((to) => n.toFixed(to), count);
+  return `${BigInt(n)}${count > 0 ? `.${"0".repeat(count)}` : ""}`;
 }
 
 export const math = {
