@@ -1,7 +1,7 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
-import { setTimeout } from "../../util/real-timers.ts";
+import { setImmediate, setTimeout } from "../../util/real-timers.ts";
 import type { Receiver, Reply } from "./keyspace.ts";
 import type { MemoryRedis } from "./memory-redis.ts";
 
@@ -75,6 +75,8 @@ export class MemoryLink implements Link, End {
   protected wire: Wire;
   /** Unanswered, in order. */
   readonly #calls = new Set<Call>();
+  /** Those of them that wait for the end of this turn of the event loop, or for the next other call. */
+  #late: Call[] = [];
   readonly #watchers = new Set<LinkEvents>();
   #lostAt = 0;
 
@@ -109,7 +111,13 @@ export class MemoryLink implements Link, End {
     }
     this.#calls.add(call);
     call.isWritten = this.state === "ready";
-    if (call.isWritten) this.#write(call);
+    if (!call.isWritten) return;
+    if (call.isLate) {
+      if (this.#late.push(call) === 1) setImmediate(() => this.flush());
+      return;
+    }
+    this.flush();
+    this.#write(call);
   }
 
   #write(call: Call): void {
@@ -138,6 +146,7 @@ export class MemoryLink implements Link, End {
     this.#lostAt = clocks.mono.now();
     this.state = "away";
     this.wire.close();
+    this.#late = [];
     const written = this.atLoss === "sent again" ? [] : [...this.#calls];
     for (const call of written) this.#calls.delete(call);
     for (const { lost } of [...this.#watchers]) lost(this.atLoss === "forgotten" ? FORGOTTEN : null);
@@ -188,7 +197,11 @@ export class MemoryLink implements Link, End {
     return new MemoryLink(this.network, true);
   }
 
-  flush(): void {}
+  flush(): void {
+    const late = this.#late;
+    this.#late = [];
+    for (const call of late) this.#write(call);
+  }
 
   replace(): boolean {
     if (this.state !== "ready") return false;

@@ -129,15 +129,13 @@ test(
   "the last reader's release leaves at the end of that turn: work that blocks the loop delays a writer",
   scene(async (world) => {
     const [one, writer] = world.processes(2);
-    const reader = await one.take("read");
-    const writing = writer.take("write");
-    await world.pass(100);
+    const readers = await Promise.all([one.take("read"), one.take("read")]);
     const unlocking = one.does(() => {
-      const unlocked = reader.unlock();
+      const unlocked = readers.map((reader) => reader.unlock());
       one.block(2_000);
-      return unlocked;
+      return Promise.all(unlocked);
     });
-    const { result, took } = await world.timed(writing);
+    const { result, took } = await world.timed(writer.take("write"));
     expect(took).toBeGreaterThan(1_999);
     expect(took).toBeLessThan(2_010);
     await unlocking;

@@ -24,6 +24,8 @@ test(
   scene(async (world) => {
     const [one, other, admin] = world.processes(3);
     const differs = other.heard("error");
+    // A number that was set does not expire.
+    world.shows(/holdfast:semaphore:\{sem:a\} has no end/);
     const held = await one.take("semaphore", { units: 3 });
     const waiting = world.timed(outcomeOf(other.take("semaphore", { units: 3 })));
     await world.pass(100);
