@@ -115,6 +115,7 @@ export class SimulatedWire implements Wire {
   }
 
   toServer(work: () => void): void {
+    if (this.process.isDead) return;
     const { time, server } = this.#at;
     this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
     const served = (): void => server.turn(() => this.#isServed && work());

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { LockClient, LockEvents, LockOptions } from "../../../src/index.ts";
+import type { LockClient, LockEvents, LockOptions, MultiLease } from "../../../src/index.ts";
 import type { End, MemoryLink } from "../../../src/tools/testing/memory-link.ts";
 import { leave, take } from "../callers.ts";
 import { type KindName, kinds } from "../kinds.ts";
@@ -38,11 +38,13 @@ export class SceneProcess {
   /** Its connection for messages. */
   readonly messages: Connections;
   readonly #run: Run;
+  readonly #taken: Set<string>;
 
-  /** `resume`: calls something in an event of the test. */
-  constructor(run: Run, member: Member, resume: (go: () => void) => void) {
+  /** `resume`: calls something in an event of the test. `taken`: gets the names of multi-locks. */
+  constructor(run: Run, member: Member, resume: (go: () => void) => void, taken: Set<string>) {
     const { process, network, client } = member;
     this.#run = run;
+    this.#taken = taken;
     this.member = member;
     this.client = client;
     this.name = process.name;
@@ -68,6 +70,11 @@ export class SceneProcess {
     return work();
   }
 
+  /** By its own timers: without an end after it has crashed, and longer while it stands still. */
+  sleep(ms: number): Promise<void> {
+    return this.member.process.sleep(ms);
+  }
+
   /** Callers that the body starts re-enter what others of them have. */
   scope<T>(body: () => Promise<T>): Promise<T> {
     return this.does(() => scopes.run({}, () => this.client.scope(body)));
@@ -82,6 +89,50 @@ export class SceneProcess {
   /** Null: busy. */
   tryTake(kindName: KindName, options: TakeOptions = {}): Promise<SceneLease | null> {
     return this.#take(kindName, null, options);
+  }
+
+  /** A caller waits for several locks as one: names such as "lock:a". */
+  async takeAll(names: readonly string[], options: LockOptions = {}): Promise<MultiLease> {
+    for (const name of names) this.#taken.add(name);
+    const lease = await this.does(() => this.client.multiLock(names).lock(options));
+    this.#enter(names, lease);
+    return lease;
+  }
+
+  /** The same at once. Null: one of them was busy. */
+  async tryTakeAll(names: readonly string[]): Promise<MultiLease | null> {
+    for (const name of names) this.#taken.add(name);
+    const lease = await this.does(() => this.client.multiLock(names).tryLock());
+    if (lease) this.#enter(names, lease);
+    return lease;
+  }
+
+  /** The checks see that a caller is inside each, for as long as its lease is held. */
+  #enter(names: readonly string[], lease: MultiLease): void {
+    const { holdings, checks, time } = this.#run;
+    for (const name of names) {
+      const one = {
+        token: lease.tokens.get(name) ?? 0,
+        get held() {
+          return lease.held;
+        },
+      };
+      const holding: Holding = {
+        member: this.member,
+        kindName: "lock",
+        kind: kinds.lock,
+        name,
+        units: 1,
+        wait: Number.POSITIVE_INFINITY,
+        isFixed: false,
+        since: time.now,
+        abortedAt: Number.POSITIVE_INFINITY,
+        lease: one as unknown as Holding["lease"],
+        isLeaving: false,
+      };
+      holdings.set(name, (holdings.get(name) ?? new Set()).add(holding));
+      for (const check of checks) check.entered?.(holding, holding);
+    }
   }
 
   async #take(kindName: KindName, wait: number | null, options: TakeOptions): Promise<SceneLease | null> {

@@ -58,6 +58,18 @@ export class SceneRedis {
     this.#run.story.tell("Redis", `loses ${dropped.join(", ")}`);
   }
 
+  /**
+   * Deletes a key of a kind that shares its keys with other libraries. Returns its text, if it is one.
+   * @throws if there is none.
+   */
+  dropKey(key: string): string | null {
+    const kept = this.#redis.find(key);
+    if (!kept) throw new Error(`there is no key ${key} to delete`);
+    this.#redis.keys.delete(key);
+    this.#run.story.tell("Redis", `loses ${key}`);
+    return kept.type === "string" ? kept.value : null;
+  }
+
   /** FLUSHALL. */
   dropAll(): void {
     this.#run.story.tell("Redis", "loses all keys");

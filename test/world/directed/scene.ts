@@ -20,8 +20,12 @@ const LEFT = 50_000;
 /** How many of the story's lines a failed test shows. */
 const SHOWN = 60;
 
-/** Options of the clients of a scene. `leaseTime`: default 30 000. */
-type ClientOptions = Partial<Omit<MemberOptions, "more">> & MemberOptions["more"];
+/** Options of processes and their clients. `leaseTime`: default 30 000. */
+type ClientOptions = Partial<Omit<MemberOptions, "more">> &
+  MemberOptions["more"] & {
+    /** How fast its clocks run. Default: 1. */
+    readonly clockRate?: number;
+  };
 
 /** N of them. */
 type List<T, N extends number, Some extends T[] = []> = Some["length"] extends N
@@ -115,6 +119,9 @@ async function play(run: Run, body: (scene: Scene) => Promise<void>): Promise<vo
 /** A holder whose key Redis has lost does not know that yet. */
 const BELIEVES = /believes that it holds it, and Redis has no hold of it/;
 
+/** No caller takes a member of a multi-lock on its own. */
+const UNWANTED = /in which no caller has it or wants it/;
+
 const shown = (error: unknown): string => (error as Error | null)?.stack ?? String(error);
 
 class Directed implements Scene {
@@ -123,6 +130,8 @@ class Directed implements Scene {
   /** The test: what it waits for comes in events of its own. */
   readonly #director: Actor = { busyUntil: 0, isDead: false };
   readonly #all: SceneProcess[] = [];
+  /** Members of multi-locks, which are held while others are waited for. */
+  readonly #taken = new Set<string>();
   readonly #shown: { readonly broken: RegExp; isShown: boolean }[] = [];
 
   constructor(run: Run) {
@@ -133,6 +142,7 @@ class Directed implements Scene {
     this.redis = new SceneRedis(run, cutAll);
     run.isExcused = (why) => {
       if (this.redis.dropped.some((name) => why.startsWith(`${name}: `) && BELIEVES.test(why))) return true;
+      if (UNWANTED.test(why) && [...this.#taken].some((name) => why.includes(`{${name}}`))) return true;
       const found = this.#shown.find(({ broken }) => broken.test(why));
       if (!found) return false;
       found.isShown = true;
@@ -142,10 +152,10 @@ class Directed implements Scene {
   }
 
   readonly processes = <N extends number>(count: N, options: ClientOptions = {}): List<SceneProcess, N> => {
-    const { leaseTime = LEASE_TIME, linger = 0, ...more } = options;
+    const { leaseTime = LEASE_TIME, linger = 0, clockRate: rate = 1, ...more } = options;
     const made = Array.from({ length: count }, () => {
-      const member = this.#run.start({ leaseTime, linger, more }, { rate: 1, skew: 0 });
-      return new SceneProcess(this.#run, member, this.resume);
+      const member = this.#run.start({ leaseTime, linger, more }, { rate, skew: 0 });
+      return new SceneProcess(this.#run, member, this.resume, this.#taken);
     });
     this.#all.push(...made);
     return made as List<SceneProcess, N>;
