@@ -35,6 +35,8 @@ export class Time {
   now = 0;
   /** How many events happened. */
   count = 0;
+  /** Whose event happens now; null: the network's, a server's, or none. */
+  actor: Actor | null = null;
   #order = 0;
   readonly #heap: Event[] = [];
 
@@ -66,10 +68,12 @@ export class Time {
       }
       this.now = event.at;
       this.count++;
+      this.actor = actor;
       event.run();
       if (!actor) continue;
       actor.busyUntil = Math.max(actor.busyUntil, this.now + WORK);
       await turn();
+      this.actor = null;
     }
     if (!isOver()) this.now = Math.max(this.now, until);
   }
