@@ -1,4 +1,4 @@
-import type { LockClient } from "../../src/index.ts";
+import type { LockClient, LockOptions } from "../../src/index.ts";
 import { type KindName, kinds, PERMITS } from "./kinds.ts";
 import type { Holding, Member, Request, Run } from "./run.ts";
 
@@ -62,7 +62,7 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
       : dice.chance(0.2)
         ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000)
         : Number.POSITIVE_INFINITY;
-    const controller = dice.chance(0.08) && !isTry ? new AbortController() : null;
+    const controller = dice.chance(0.08) && !isTry ? new AbortController() : undefined;
     const request: Request = {
       member,
       kindName,
@@ -72,7 +72,6 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
       wait,
       isFixed: isFixed && !isTry,
       since: time.now,
-      scope: null,
       controller,
       abortedAt: Number.POSITIVE_INFINITY,
     };
@@ -91,7 +90,27 @@ export async function ask(
   request: Request,
   client: LockClient = request.member.client,
 ): Promise<Holding | null> {
-  const { member, kind, kindName, name, units, wait, isFixed, scope, controller } = request;
+  const outcome = await take(run, request, request.controller?.signal ?? null, client);
+  if (outcome === null || "lease" in outcome) return outcome;
+  const { error } = outcome;
+  const why = error === null ? "busy" : codeOf(error);
+  if (why === "busy") run.counts.busy++;
+  else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
+  else if (why === ABORTED) run.counts.aborted++;
+  else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+  else run.fail(`${request.kindName} ${request.name}: ${(error as Error).stack}`);
+  return null;
+}
+
+/** Asks, and tells the checks. Returns the error without a lease; null: its process has crashed. */
+export async function take(
+  run: Run,
+  request: Request,
+  signal: AbortSignal | null,
+  client: LockClient = request.member.client,
+  more: LockOptions = {},
+): Promise<Holding | { readonly error: unknown } | null> {
+  const { member, kind, kindName, name, units, wait, isFixed, scope } = request;
   const { process } = member;
   run.requests.add(request);
   run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
@@ -100,33 +119,25 @@ export async function ask(
   let got: Holding["lease"] | null = null;
   let error: unknown = null;
   try {
-    got = await kind.take(process.product, client, name, {
-      wait,
-      lease,
-      signal: controller?.signal ?? null,
-      units,
-    });
+    got = await kind.take(process.product, client, name, { wait, lease, signal, units, more });
   } catch (caught) {
     error = caught ?? new Error("thrown: nothing");
   }
   run.requests.delete(request);
   if (process.isDead) return null;
   if (got === null) {
-    const why = error === null ? "busy" : codeOf(error);
-    run.story.tell(process.name, `does not get ${kindName} ${name}: ${why}`);
-    if (why === "busy") run.counts.busy++;
-    else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
-    else if (why === ABORTED) run.counts.aborted++;
-    else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-    else run.fail(`${kindName} ${name}: ${(error as Error).stack}`);
+    run.story.tell(
+      process.name,
+      `does not get ${kindName} ${name}: ${error === null ? "busy" : codeOf(error)}`,
+    );
     for (const check of run.checks) check.refused?.(request, error);
-    return null;
+    return { error };
   }
   // Not a copy: an abort is recorded in the request.
   const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
   run.counts.acquired++;
   run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
-  const isReentry = scope !== null && run.inside(name).some((one) => one.scope === scope);
+  const isReentry = scope && run.inside(name).some((one) => one.scope === scope);
   if (got.held) {
     const holdings = run.holdings.get(name) ?? new Set();
     run.holdings.set(name, holdings.add(holding));
@@ -136,10 +147,20 @@ export async function ask(
 }
 
 export async function giveBack(run: Run, holding: Holding): Promise<void> {
+  const { kindName, name } = holding;
+  const error = await leave(run, holding);
+  if (error === null) return;
+  if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
+  else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+  else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
+}
+
+/** Gives it back, and tells the checks. Returns the error of that, or null. */
+export async function leave(run: Run, holding: Holding): Promise<unknown> {
   const { member, kindName, name, lease } = holding;
   const { process } = member;
   // A listener may have done it.
-  if (holding.isLeaving) return;
+  if (holding.isLeaving) return null;
   for (const check of run.checks) check.leaving?.(holding);
   holding.isLeaving = true;
   run.holdings.get(name)?.delete(holding);
@@ -150,14 +171,10 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
   } catch (caught) {
     error = caught;
   }
-  if (process.isDead) return;
-  if (error !== null) {
-    run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
-    if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
-    else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-    else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
-  }
+  if (process.isDead) return null;
+  if (error !== null) run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
   for (const check of run.checks) check.left?.(holding, error);
+  return error;
 }
 
 /** Aborts the signal of a call that waits. Returns whether it has one. */

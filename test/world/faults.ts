@@ -141,7 +141,7 @@ const exit: Fault = (run, member) => {
     const at = run.grants.of(owned)?.at ?? run.time.now;
     return owned.process === process.number && !isConcerned && at < run.time.now - run.slack;
   });
-  run.crash(member, true);
+  run.crash(member, 0, true);
   run.replace(member);
   if (!canWrite) return;
   run.effects["exits with locks"] += idle.length;
@@ -195,7 +195,7 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
     },
   ],
   [1, ({ dice, server }) => server.setBack(dice.between(0, dice.chance(0.5) ? 20 : 2_000))],
-  [1, ({ dice }, { process }) => process.stepWall(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
+  [1, ({ dice }, { process }) => process.stepClock(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
   [2, exit],
   [1, halfOpen],
   [2, missMessages],
@@ -212,7 +212,7 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
         names: dice.one([ACQUIRE, ACQUIRE, RENEW, ANY]),
         spring: (wire) => {
           wire.deafen(ms);
-          if (isStepped) time.after(dice.between(0, ms), () => process.stepWall(dice.between(-20_000, 0)));
+          if (isStepped) time.after(dice.between(0, ms), () => process.stepClock(dice.between(-20_000, 0)));
         },
       };
     },

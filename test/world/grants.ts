@@ -1,3 +1,4 @@
+import type { Ran } from "./network.ts";
 import { nameOf, type Owned, ownersOf } from "./ownership.ts";
 import type { Run } from "./run.ts";
 
@@ -7,7 +8,7 @@ export interface Grant extends Owned {
   readonly script: string;
   readonly at: number;
   readonly age: number;
-  /** It owned this before, and had ended: a late copy of its command brought it back. */
+  /** A late copy of a command made it, after its hold had ended, or after its reply. */
   readonly isGhost: boolean;
 }
 
@@ -25,7 +26,7 @@ export class Grants {
   }
 
   /** After a script. Returns the holds that it has brought into Redis, and those that it has ended. */
-  ran(script: string, keys: readonly string[], age: number): { made: Grant[]; ended: Grant[] } {
+  ran({ script, keys, age, isCopy }: Ran): { made: Grant[]; ended: Grant[] } {
     const made: Grant[] = [];
     const ended: Grant[] = [];
     for (const key of keys) {
@@ -33,7 +34,8 @@ export class Grants {
       const before = this.#present.get(key);
       const now = new Map<string, Grant>();
       for (const owned of ownersOf(this.#run, key)) {
-        const isGhost = this.#ended.has(owned.hold);
+        const isLate = isCopy && !PASSING.test(script);
+        const isGhost = isLate || this.#ended.has(owned.hold);
         const known = before?.get(owned.hold);
         const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isGhost };
         now.set(owned.hold, grant);

@@ -28,7 +28,7 @@ export function listen(run: Run, member: Member): void {
     if (!held) return;
     const request = {
       ...{ member, kindName: held.kindName, kind: held.kind, name: held.name, units: 1 },
-      ...{ wait: null, isFixed: false, since: time.now, scope: null, controller: null },
+      ...{ wait: null, isFixed: false, since: time.now },
       abortedAt: Number.POSITIVE_INFINITY,
     };
     const take = async (): Promise<void> => {

@@ -21,7 +21,8 @@ export interface Ran {
   readonly script: string;
   readonly keys: readonly string[];
   readonly age: number;
-  readonly reply: Reply | Error;
+  /** Its caller had the reply of another copy before the script ran. */
+  readonly isCopy: boolean;
 }
 
 /** The delays of all connections, in ms. */
@@ -128,8 +129,9 @@ export class SimulatedWire implements Wire {
   }
 
   toServer(work: () => void): void {
+    if (this.process.isDead) return;
     const { time, server, effects } = this.#at;
-    this.#lastUp = Math.max(this.#lastUp + GAP, time.now + this.#delay(), this.frozen.until);
+    this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
     const served = (): void => {
       if (this.#isServed) server.turn(run);
       else effects["commands lost"]++;
@@ -192,6 +194,15 @@ export class SimulatedWire implements Wire {
     this.process.soon(() => this.end.lose());
   }
 
+  /** The server drops it, and the process does not notice: nothing arrives any more. */
+  abandon(): void {
+    const { story, time } = this.#at;
+    story.tell("network", `the server drops a connection of ${this.process.name}, which does not notice`);
+    this.#isServed = false;
+    this.deaf = longer(this.deaf, time.now, Number.POSITIVE_INFINITY);
+    this.#leave(0);
+  }
+
   close(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -209,6 +220,9 @@ const longer = ({ since, until }: SimulatedWire["frozen"], now: number, ms: numb
   until: Math.max(until, now + ms),
 });
 
+/** A step of a command: sent by its process, run by Redis, or its reply arrived. */
+export type Step = "sent" | "executed" | "answered";
+
 /** The way of one process to the server. */
 export class ProcessNetwork implements Network {
   readonly name = "127.0.0.1:6379";
@@ -222,6 +236,13 @@ export class ProcessNetwork implements Network {
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
   onRan: (ran: Ran) => void = () => {};
+  /** Called at each step of each command; `reply`: of one that was executed. */
+  onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
+  /** Called after a message was read. */
+  onMessage: (message: string) => void = () => {};
+  /** Nothing reaches the server before this time on a connection that is made now. */
+  unreachableUntil = Number.NEGATIVE_INFINITY;
+  readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
   readonly #sent = new WeakSet<Call>();
@@ -234,6 +255,7 @@ export class ProcessNetwork implements Network {
 
   connect(end: End, closed: () => void): Wire {
     const wire = new SimulatedWire(this.#at, this.#process, end, closed);
+    wire.frozen.until = this.unreachableUntil;
     for (const old of this.wires) if (!old.isOpen) this.wires.delete(old);
     this.wires.add(wire);
     this.#lost.delete(end);
@@ -270,6 +292,7 @@ export class ProcessNetwork implements Network {
     // A script that Redis does not know is sent as text, by the same connection.
     if (this.#sent.has(call) && call.name === "evalsha") effects["commands sent again"]++;
     this.#sent.add(call);
+    this.onStep("sent", call, null);
     const { trap } = this;
     const wire = this.wireOf(link);
     if (!trap?.names.test(call.script.name) || !wire) return;
@@ -277,8 +300,14 @@ export class ProcessNetwork implements Network {
     trap.spring(wire, call);
   }
 
+  answered(call: Call): void {
+    this.#answered.add(call);
+    this.onStep("answered", call, null);
+  }
+
   received(message: string): void {
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
+    this.onMessage(message);
   }
 
   ran(call: Call, reply: Reply | Error): void {
@@ -287,7 +316,8 @@ export class ProcessNetwork implements Network {
     if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
     const { script, keys } = call;
-    const age = this.#process.mono() - call.since;
-    this.onRan({ script: script.name, keys: keys.full, age, reply });
+    const age = this.#process.monoAt(this.#at.time.now) - call.since;
+    this.onRan({ script: script.name, keys: keys.full, age, isCopy: this.#answered.has(call) });
+    this.onStep("executed", call, reply);
   }
 }

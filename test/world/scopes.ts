@@ -35,7 +35,6 @@ export async function wanderInScopes(run: Run, member: Member, plan: Plan): Prom
         isFixed: false,
         since: time.now,
         scope,
-        controller: null,
         abortedAt: Number.POSITIVE_INFINITY,
       };
       return ask(run, request, client);

@@ -1,5 +1,6 @@
 import { kindsOf, type Plan, wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
+import { closeAll } from "./closing.ts";
 import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import { listen } from "./listeners.ts";
@@ -34,8 +35,9 @@ export interface Outcome {
 
 /** In ms: for callers and clients to end after the last call. */
 const PATIENCE = 60_000;
-const CLOSE = 20_000;
 const INSPECT = 100;
+/** Of a run: 30 s of virtual time have some thousands. */
+const MOST_EVENTS = 200_000;
 
 /** A run of random callers, with all that is random from the seed. */
 export async function simulate(load: Load, seed: number, options: Options = {}): Promise<Outcome> {
@@ -68,6 +70,7 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
 
 async function play(run: Run, ms: number): Promise<void> {
   const { dice, time } = run;
+  time.most = MOST_EVENTS;
   run.checks.push(...checksOf(run));
   const names = ["a", "b", "c"].slice(0, dice.whole(1, 3));
   const end = ms * 0.7;
@@ -120,20 +123,7 @@ async function play(run: Run, ms: number): Promise<void> {
       `${active} callers and ${run.besides} calls of listeners never ended; waiting: ${waiting.join(", ") || "none"}`,
     );
   }
-  for (const check of run.checks) check.ended?.();
-  let open = run.members.size;
-  for (const { process, client } of [...run.members])
-    process.soon(() => {
-      client.close().then(
-        () => open--,
-        (error: Error) => run.fail(`close(): ${error.stack}`),
-      );
-    });
-  await time.run(time.now + CLOSE, () => run.isOver || open === 0);
-  if (open > 0 && !run.isOver) return run.fail(`close() of ${open} clients did not end`);
-  if (run.isOver) return;
-  await time.run(time.now + 1_000, () => run.isOver);
-  for (const check of run.checks) check.closed?.();
+  await closeAll(run);
 }
 
 export type { Member };

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import * as crypto from "node:crypto";
 import type { Dice } from "./dice.ts";
 import type { Load, Product } from "./product.ts";
@@ -38,8 +39,9 @@ export class SimulatedProcess implements Actor {
   readonly #dice: Dice;
   readonly #clocks: ClockErrors;
   readonly #born: number;
+  #blockedUntil = Number.NEGATIVE_INFINITY;
   readonly #exitHandlers: (() => void)[] = [];
-  /** By how many ms its wall clock was stepped. */
+  /** By how many ms its wall clock was set forward. */
   #stepped = 0;
 
   constructor(parts: {
@@ -63,9 +65,18 @@ export class SimulatedProcess implements Actor {
   }
 
   /** Its monotonic clock, in ms. */
-  readonly mono = (): number => 1_000 + (this.#time.now - this.#born) * this.#clocks.rate;
-  readonly wall = (): number =>
-    EPOCH + this.#clocks.skew + this.#stepped + this.#time.now * this.#clocks.rate;
+  readonly mono = (): number => this.monoAt(this.now);
+  readonly wall = (): number => EPOCH + this.#clocks.skew + this.#stepped + this.now * this.#clocks.rate;
+
+  /** In ms of the run: in an event that blocks, time goes on. */
+  get now(): number {
+    return Math.max(this.#time.now, this.#blockedUntil);
+  }
+
+  /** Its monotonic clock at a time of the run, in ms. */
+  monoAt(now: number): number {
+    return 1_000 + (now - this.#born) * this.#clocks.rate;
+  }
 
   readonly sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void this.timers.setTimeout(() => resolve(), ms));
@@ -82,9 +93,20 @@ export class SimulatedProcess implements Actor {
     this.busyUntil = Math.max(this.busyUntil, this.pausedUntil);
   }
 
-  /** Its wall clock is set: back if `ms` is negative. */
-  stepWall(ms: number): void {
-    this.#story.tell(this.name, `its wall clock is stepped by ${ms.toFixed(0)} ms`);
+  /** The event under way takes this long: the statement after this one runs so many ms later. */
+  block(ms: number): void {
+    this.#blockedUntil = this.now + ms;
+    this.#story.tell(this.name, `blocks its event loop for ${ms.toFixed(0)} ms`);
+    this.pausedUntil = Math.max(this.pausedUntil, this.#blockedUntil);
+    this.busyUntil = Math.max(this.busyUntil, this.#blockedUntil);
+  }
+
+  /** Sets its wall clock forward; back if `ms` is negative. */
+  stepClock(ms: number): void {
+    this.#story.tell(
+      this.name,
+      `its wall clock is set ${ms < 0 ? "back" : "forward"} by ${Math.abs(ms).toFixed(0)} ms`,
+    );
     this.#stepped += ms;
   }
 
@@ -113,8 +135,8 @@ export class SimulatedProcess implements Actor {
       setInterval: set(true),
       setImmediate: (run: (...values: unknown[]) => void, ...values: unknown[]) => {
         const timer = this.#handle(() => {});
-        const { now } = this.#time;
-        timer.event = this.#time.at(now + 0.001, NEXT_TURN, this, () => run(...values));
+        const ring = AsyncResource.bind(() => run(...values));
+        timer.event = this.#time.at(this.now + 0.001, NEXT_TURN, this, ring);
         return timer;
       },
       clearTimeout: clear,
@@ -143,12 +165,14 @@ export class SimulatedProcess implements Actor {
     const time = this.#time;
     // As in Node.js: whole ms, and 1 for what it cannot wait.
     const delay = ms >= 1 && ms <= 2 ** 31 - 1 ? Math.trunc(ms) : 1;
+    // In the asynchronous context in which it was made.
+    const own = AsyncResource.bind(() => ring(...values));
     return this.#handle((timer) => {
       const arm = (): void => {
-        const at = time.now + delay / this.#clocks.rate + this.#dice.between(0, TIMER_LATE);
+        const at = this.now + delay / this.#clocks.rate + this.#dice.between(0, TIMER_LATE);
         timer.event = time.at(at, TIMER, this, () => {
           if (isAgain) arm();
-          ring(...values);
+          own();
         });
       };
       arm();

@@ -1,4 +1,7 @@
-import { setImmediate } from "node:timers";
+import * as timers from "node:timers";
+
+/** The real one, which a test may replace. */
+const { setImmediate } = timers;
 
 /** What happens at one time: timers first, then input and output, then what comes in the next turn. */
 export const TIMER = 0;
@@ -23,10 +26,8 @@ export interface Event {
 /** In ms: how long a process works for one event. */
 const WORK = 0.01;
 
-/** Events of one run: 30 s of virtual time have some thousands. */
-const MOST = 200_000;
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Of the real event loop. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Virtual time: a queue of events, in which nothing waits. */
 export class Time {
@@ -34,6 +35,10 @@ export class Time {
   now = 0;
   /** How many events happened. */
   count = 0;
+  /** A run with more events is wrong: nothing else would end it. */
+  most = Number.POSITIVE_INFINITY;
+  /** Whose event happens now; null: the network's, a server's, or none. */
+  actor: Actor | null = null;
   #order = 0;
   readonly #heap: Event[] = [];
 
@@ -51,7 +56,7 @@ export class Time {
   /**
    * Until this time, or until `isOver`. After each event of an actor its microtasks run.
    *
-   * @throws Error after `MOST` events
+   * @throws Error after more than `most` events
    */
   async run(until: number, isOver: () => boolean): Promise<void> {
     while (this.#heap.length > 0 && !isOver()) {
@@ -68,11 +73,14 @@ export class Time {
         continue;
       }
       this.now = event.at;
-      if (++this.count > MOST) throw new Error(`more than ${MOST} events: something goes round in circles`);
+      if (++this.count > this.most)
+        throw new Error(`more than ${this.most} events: something goes round in circles`);
+      this.actor = actor;
       event.run();
       if (!actor) continue;
       actor.busyUntil = Math.max(actor.busyUntil, this.now + WORK);
       await turn();
+      this.actor = null;
     }
     if (!isOver()) this.now = Math.max(this.now, until);
   }

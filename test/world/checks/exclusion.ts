@@ -11,13 +11,11 @@ function conflict(holdings: readonly Holding[]): readonly [Holding, Holding] | n
       continue;
     }
     for (const other of holdings.slice(0, i))
-      if ((one.kind.mode !== "read" || other.kind.mode !== "read") && !isOneScope(one, other))
-        return [other, one];
+      if (one.scope && one.scope === other.scope) continue;
+      else if (one.kind.mode !== "read" || other.kind.mode !== "read") return [other, one];
   }
   return null;
 }
-
-const isOneScope = (one: Holding, other: Holding): boolean => one.scope !== null && one.scope === other.scope;
 
 const shown = ({ member, kindName, lease }: Holding): string =>
   `${member.process.name} (${kindName}, ${"token" in lease ? `token ${lease.token}` : "no token"})`;
