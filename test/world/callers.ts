@@ -34,6 +34,8 @@ const TOGETHER: readonly (readonly KindName[])[] = [
 /** The kinds that a run's callers take: all, or a few, which then have more callers. */
 export const kindsOf = ({ dice }: Run): readonly KindName[] =>
   dice.chance(0.4) ? ALL : [...dice.one(TOGETHER), ...dice.one(TOGETHER)];
+/** In ms: those that leave together do it at a multiple of this. */
+const HOUR = 20;
 /** In ms: an explicit lease. */
 const FIXED_LEASE = 1_000;
 const ABORTED = "the caller's signal aborted";
@@ -50,8 +52,11 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
   const { names, end } = plan;
   const { dice, time } = run;
   const { process } = member;
+  // Some come back at once, and some leave together with others.
+  const isEager = dice.chance(0.25);
+  const isPunctual = dice.chance(0.3);
   while (!process.isDead && !run.isOver) {
-    await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
+    await process.sleep(isEager || dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
     const kindName = dice.one(plan.kinds);
     const kind = kinds[kindName];
@@ -79,8 +84,14 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     const holding = await ask(run, request);
     if (!holding) continue;
     const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
-    if (work > 0) await process.sleep(isFixed ? Math.min(work, 2_500) : work);
-    if (!process.isDead) await giveBack(run, holding);
+    const until = time.now + (isFixed ? Math.min(work, 2_500) : work);
+    const hour = isPunctual ? Math.ceil(until / HOUR) * HOUR : until;
+    if (work > 0) await process.sleep(hour - time.now);
+    if (process.isDead) return;
+    // The next call may come before the answer to this one.
+    const left = giveBack(run, holding);
+    if (dice.chance(0.8)) await left;
+    else run.goesOn(member, left);
   }
 }
 

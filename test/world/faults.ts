@@ -33,7 +33,7 @@ const cutAt =
     member.network.trap = {
       names: dice.one(names),
       spring: () =>
-        void time.after(dice.between(0, 2 * run.delays.most), () =>
+        void time.after(dice.chance(0.3) ? 0 : dice.between(0, 2 * run.delays.most), () =>
           cutCommands(run, member, dice.chance(0.3)),
         ),
     };
@@ -55,6 +55,9 @@ const halfOpen: Fault = (run, member) => {
   };
 };
 
+/** In ms: a little less than until a subscriber is connected again. */
+const RECONNECT = 45;
+
 /** Replies come late, and the messages of a moment within that time do not come at all. */
 const missMessages: Fault = (run, { network, link }) => {
   const { dice, time } = run;
@@ -63,9 +66,12 @@ const missMessages: Fault = (run, { network, link }) => {
     names: dice.one([RECHECK, ACQUIRE]),
     spring: (wire) => {
       wire.deafen(dice.between(100, 2_000));
-      time.after(dice.between(0, 100), () => {
+      let cuts = dice.whole(1, 6);
+      const cut = (): void => {
         for (const one of network.wires) if (one.isOpen && one.end !== link) one.cut("lost", noticed);
-      });
+        if (--cuts > 0) time.after(RECONNECT, cut);
+      };
+      time.after(dice.between(0, 100), cut);
     },
   };
 };
@@ -162,7 +168,7 @@ const ANY = /./;
 
 /** Each with how often it comes, relative to the others. */
 const FAULTS: readonly (readonly [number, Fault])[] = [
-  [1, (_, { process }, ms) => process.pause(ms)],
+  [2, (_, { process }, ms) => process.pause(ms)],
   [1, (run, member) => cutCommands(run, member, run.dice.chance(0.5))],
   [
     1,

@@ -9,18 +9,11 @@ export function listen(run: Run, member: Member): void {
     [...run.holdings.values()].flatMap((holdings) =>
       [...holdings].filter((one) => one.member === member && !one.isLeaving),
     );
-  const beside = (work: Promise<unknown>): void => {
-    run.beside.set(member, (run.beside.get(member) ?? 0) + 1);
-    work.then(
-      () => run.beside.set(member, (run.beside.get(member) ?? 0) - 1),
-      (error: Error) => run.fail(`a listener failed: ${error.stack}`),
-    );
-  };
   const isQuiet = (): boolean => process.isDead || run.isOver || dice.chance(0.5);
   const unlockBeside = ({ name }: { readonly name: string }): void => {
     if (isQuiet()) return;
     const other = mine().find((one) => one.name === name && one.kind.mode !== "alone");
-    if (other) beside(giveBack(run, other));
+    if (other) run.goesOn(member, giveBack(run, other));
   };
   const tryAgain = (): void => {
     if (isQuiet()) return;
@@ -35,7 +28,7 @@ export function listen(run: Run, member: Member): void {
       const holding = await ask(run, request);
       if (holding && !process.isDead) await giveBack(run, holding);
     };
-    beside(take());
+    run.goesOn(member, take());
   };
   client.on("release", unlockBeside);
   client.on("release", tryAgain);

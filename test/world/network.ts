@@ -43,6 +43,8 @@ export class SimulatedServer {
   back = 0;
   /** How many commands it has run. */
   count = 0;
+  /** How many messages it has sent, to each receiver. */
+  told = 0;
   readonly #time: Time;
   readonly #story: Story;
 
@@ -50,6 +52,13 @@ export class SimulatedServer {
     this.#time = time;
     this.#story = story;
     this.redis = new Redis(() => (EPOCH + time.now - this.back) * 1_000);
+    const { redis } = this;
+    const publish = redis.publish.bind(redis);
+    redis.publish = (channel, message) => {
+      const receivers = publish(channel, message);
+      this.told += receivers;
+      return receivers;
+    };
   }
 
   pause(ms: number): void {
@@ -235,6 +244,8 @@ export class ProcessNetwork implements Network {
   lostAt = Number.NEGATIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
+  /** How many messages it has received. */
+  receivedCount = 0;
   onRan: (ran: Ran) => void = () => {};
   /** Called at each step of each command; `reply`: of one that was executed. */
   onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
@@ -306,6 +317,7 @@ export class ProcessNetwork implements Network {
   }
 
   received(message: string): void {
+    this.receivedCount++;
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
     this.onMessage(message);
   }

@@ -108,8 +108,8 @@ export class Run {
   readonly effects = new Effects();
   /** How many callers of each process have not ended. */
   readonly callers = new Map<Member, number>();
-  /** How many calls of listeners have not ended. */
-  readonly beside = new Map<Member, number>();
+  /** How many calls that no caller awaits have not ended. */
+  readonly #beside = new Map<Member, number>();
   crashes = 0;
   /** Is this what a run is to show? */
   isExcused: (why: string) => boolean = () => false;
@@ -208,9 +208,20 @@ export class Run {
     return [...(this.holdings.get(name) ?? [])].filter(({ member }) => !member.process.isDead);
   }
 
-  /** How many calls of listeners of living processes have not ended. */
-  get besides(): number {
-    return [...this.members].reduce((sum, member) => sum + (this.beside.get(member) ?? 0), 0);
+  /** A call of this process that no caller awaits, such as of a listener. */
+  goesOn(member: Member, call: Promise<unknown>): void {
+    const count = (change: number): void =>
+      void this.#beside.set(member, (this.#beside.get(member) ?? 0) + change);
+    count(1);
+    call.then(
+      () => count(-1),
+      (error: Error) => this.fail(`a call that nobody awaits failed: ${error.stack}`),
+    );
+  }
+
+  /** How many of them have not ended, in living processes. */
+  get beside(): number {
+    return [...this.members].reduce((sum, member) => sum + (this.#beside.get(member) ?? 0), 0);
   }
 
   waiting(name: string): Request[] {

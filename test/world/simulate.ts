@@ -113,14 +113,14 @@ async function play(run: Run, ms: number): Promise<void> {
   time.after(INSPECT, inspect);
   if (run.hasFaults) trouble(run, ms * 0.5);
 
-  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && run.besides === 0 && time.now > end));
+  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && run.beside === 0 && time.now > end));
   if (run.isOver) return;
-  if (active > 0 || run.besides > 0) {
+  if (active > 0 || run.beside > 0) {
     const waiting = [...run.requests].map(
       ({ member, name, since }) => `${member.process.name} for ${name} since ${since.toFixed(0)} ms`,
     );
     return run.fail(
-      `${active} callers and ${run.besides} calls of listeners never ended; waiting: ${waiting.join(", ") || "none"}`,
+      `${active} callers and ${run.beside} calls beside them never ended; waiting: ${waiting.join(", ") || "none"}`,
     );
   }
   await closeAll(run);

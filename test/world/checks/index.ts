@@ -4,6 +4,7 @@ import { exclusion } from "./exclusion.ts";
 import { keys } from "./keys.ts";
 import { leases } from "./leases.ts";
 import { losses } from "./losses.ts";
+import { messages } from "./messages.ts";
 import { order } from "./order.ts";
 import { outcomes } from "./outcomes.ts";
 import { places } from "./places.ts";
@@ -13,6 +14,6 @@ import { wakeUps } from "./wake-ups.ts";
 
 /** Every promise that a run checks. */
 export const checksOf = (run: Run): Check[] =>
-  [exclusion, tokens, order, places, turns, wakeUps, outcomes, answers, leases, losses, keys].map((check) =>
-    check(run),
+  [exclusion, tokens, order, places, turns, wakeUps, outcomes, answers, leases, losses, keys, messages].map(
+    (check) => check(run),
   );

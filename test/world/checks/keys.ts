@@ -21,9 +21,8 @@ export const keys = (run: Run): Check => {
   const orphans = new Map<string, number>();
   const trouble = new Map<Member, number>();
   const told = new Set<string>();
-  const concerns = (member: Member, name: string): boolean =>
-    run.inside(name).some((one) => one.member === member) ||
-    run.waiting(name).some((one) => one.member === member);
+  const isInside = (member: Member, name: string): boolean =>
+    run.inside(name).some((one) => one.member === member);
 
   /** What a late copy took is given back when another process waits, if its process gets messages. */
   const recalled = ({ key, name, hold }: Owned, member: Member, since: number): void => {
@@ -42,7 +41,7 @@ export const keys = (run: Run): Check => {
   };
 
   return {
-    promise: "A hold lasts no longer than was asked for, and none stays that no caller has, wants or caches.",
+    promise: "A hold lasts no longer than was asked for, and none stays that no caller uses or caches.",
     granted(grant) {
       const { key, hold, script, age, isGhost, process } = grant;
       const receives = run.memberOf(process)?.network.receives(channelOf(hold));
@@ -70,7 +69,7 @@ export const keys = (run: Run): Check => {
         const longest = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
         if (until - redis.ms > longest + back && key.startsWith("holdfast:{"))
           run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${longest} ms were asked for`);
-        if (!member || concerns(member, name) || member.process.pausedUntil > now - UNUSED) continue;
+        if (!member || isInside(member, name) || member.process.pausedUntil > now - UNUSED) continue;
         if (!run.isWell(member)) continue;
         present.add(`${key} ${hold}`);
         const began = unused.get(`${key} ${hold}`) ?? now;
@@ -84,7 +83,7 @@ export const keys = (run: Run): Check => {
         if (now - since > most + run.slack && !isGhost && member.longestStay === 0)
           run.fail(
             `${key} has belonged for ${(now - since).toFixed(0)} ms to ${member.process.name}, ` +
-              `in which no caller has it or wants it: ${hold}`,
+              `in which no caller uses it: ${hold}`,
           );
       }
       for (const id of unused.keys()) if (!present.has(id)) unused.delete(id);
