@@ -22,7 +22,8 @@ export const keys = (run: Run): Check => {
   const trouble = new Map<Member, number>();
   const told = new Set<string>();
   const isInside = (member: Member, name: string): boolean =>
-    run.inside(name).some((one) => one.member === member);
+    run.inside(name).some((one) => one.member === member) ||
+    (run.isDirected && run.waiting(name).some((one) => one.member === member));
 
   /** What a late copy took is given back when another process waits, if its process gets messages. */
   const recalled = ({ key, name, hold }: Owned, member: Member, since: number): void => {
@@ -77,7 +78,8 @@ export const keys = (run: Run): Check => {
         const grant = run.grants.of(owned);
         const since = Math.max(began, trouble.get(member) ?? 0);
         const isTold = told.has(`${key} ${hold}`) && !(member.network.lostAt > (grant?.at ?? now));
-        const most = isTold ? UNUSED_TOLD : grant && grant.age < IN_TIME ? UNUSED_WELL : UNUSED;
+        const isInTime = grant && grant.age < IN_TIME && !run.isDirected;
+        const most = isTold ? UNUSED_TOLD : isInTime ? UNUSED_WELL : UNUSED;
         const isGhost = grant?.isGhost && !isTold;
         if (isGhost) recalled(owned, member, since);
         if (now - since > most + run.slack && !isGhost && member.longestStay === 0)

@@ -96,6 +96,6 @@ export const scripts: readonly Plant[] = [
     promise: "Tokens grow with every change of holder, including local hand-offs.",
     file: "lua/handoff/token.lua",
     replaces: "  local till = micros + passes\n",
-    by: "  local till = micros\n",
+    by: "  local till = micros + 0\n",
   },
 ];
