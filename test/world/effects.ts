@@ -3,7 +3,7 @@
  * none of these numbers may be 0.
  */
 export class Effects {
-  /** Scripts that ran after the connection that had carried them was gone. */
+  /** Commands that came to Redis long after the connection that had carried them was gone. */
   "late copies run" = 0;
   /** Scripts that were sent before a connection broke, and never ran. */
   "commands lost" = 0;

@@ -146,11 +146,8 @@ export class SimulatedWire implements Wire {
       else effects["commands lost"]++;
     };
     const run = (): void => {
-      if (!this.#isServed) effects["commands lost"]++;
-      else {
-        if (!this.isOpen) effects["late copies run"]++;
-        work();
-      }
+      if (this.#isServed) work();
+      else effects["commands lost"]++;
     };
     time.at(this.#lastUp, INPUT, null, () => {
       if (!this.#isServed || this.#strandedUntil === null || this.#strandedUntil <= time.now) {
@@ -158,7 +155,10 @@ export class SimulatedWire implements Wire {
         return;
       }
       this.#lastStranded = Math.max(this.#lastStranded, this.#strandedUntil) + GAP;
-      time.at(this.#lastStranded, INPUT, null, served);
+      time.at(this.#lastStranded, INPUT, null, () => {
+        effects["late copies run"]++;
+        served();
+      });
     });
   }
 
