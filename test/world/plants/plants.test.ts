@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { missing } from "../effects.ts";
 import { ROOT, textWith } from "./copy.ts";
 import { readFound } from "./found.ts";
 import { plants } from "./index.ts";
+import { find, run } from "./outside.ts";
 import { failureOf, play } from "./trial.ts";
 
 /** How many seeds a bug may need that its recorded seed does not find any more. */
@@ -13,6 +12,8 @@ const FURTHER = 20;
 const found = await readFound();
 const further = Array.from({ length: FURTHER }, (_, i) => i + 1);
 const inWorld = plants.filter(({ test }) => !test);
+const inDirected = plants.filter(({ test }) => test?.project === "world");
+const onRedis = plants.filter(({ test }) => test && test.project !== "world");
 
 describe.concurrent("the world, with a planted bug", () => {
   it("breaks no promise without one", async () => {
@@ -33,11 +34,17 @@ describe.concurrent("the world, with a planted bug", () => {
   });
 });
 
-describe("a test outside of the world", () => {
-  it.each(plants.filter(({ test }) => test))("exists for: $name", async (plant) => {
+describe.concurrent("a directed test, with a planted bug", () => {
+  it.each(inDirected)("finds: $name", async (plant) => {
+    expect((await run(plant, true)).failed, `"${plant.name}" survives`).toBeGreaterThan(0);
+  });
+});
+
+// On a real Redis, these are for `npm run world -- --plants`.
+describe("a test on a real Redis", () => {
+  it.each(onRedis)("exists for: $name", async (plant) => {
     await textWith(plant, ROOT);
-    const text = await readFile(join(ROOT, plant.test?.file ?? ""), "utf8");
-    expect(text).toContain(plant.test?.title);
+    await find(plant);
   });
 });
 
