@@ -82,3 +82,41 @@ test.each(["redissonLock", "redissonFencedLock"] as const)(
       await result.unlock();
     })(),
 );
+
+test(
+  "an acquire that queues comes again after its reply was lost: its waiter keeps its place",
+  scene(async (world) => {
+    const [holder, first, second] = world.processes(3);
+    const lease = await holder.take("lock");
+    const before = first.take("lock");
+    // The try before its subscription, and the command that queues it.
+    await first.on("acquire").answered();
+    await first.on("acquire").executed(() => first.commands.cut({ copies: "arrive", back: 200 }));
+    const after = second.take("lock");
+    await world.until(() => world.redis.queue("lock:a").length === 2);
+    await first.on("acquire").executed();
+    expect(world.redis.queue("lock:a")).toEqual([first.number, second.number]);
+    await lease.unlock();
+    await (await before).unlock();
+    await (await after).unlock();
+  }),
+);
+
+test(
+  "the server's clock is set back after local hand-offs: the next holder's token is above those of all of them",
+  scene(async (world) => {
+    const [near, far] = world.processes(2);
+    const waiting = Array.from({ length: 5 }, () => near.take("lock"));
+    const tokens: number[] = [];
+    for (const one of waiting) {
+      const lease = await one;
+      tokens.push(lease.token);
+      if (tokens.length === waiting.length) world.redis.setBack(1_000);
+      await lease.unlock();
+    }
+    const last = await far.take("lock");
+    tokens.push(last.token);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    await last.unlock();
+  }),
+);

@@ -125,6 +125,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/lock-manager.ts",
     replaces: "      this.wanted.askAgain();\n      this.#lookAgain();",
     by: "      this.wanted.askAgain();",
+    test: {
+      project: "world",
+      file: "test/world/directed/connection-failures.test.ts",
+      title: "a grant message is lost in a reconnect: the process finds its grant after the reconnect",
+    },
   },
   {
     name: "a listener runs in its caller's scope",
@@ -143,6 +148,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/tenure.ts",
     replaces: "const ended = await this.ending.outcome();",
     by: "const ended = null as Awaited<ReturnType<Ending['outcome']>>;",
+    test: {
+      project: "world",
+      file: "test/world/directed/shared-holds.test.ts",
+      title: "Redis learns the script of the first release in between: not reported as lost",
+    },
   },
   {
     name: "the one that has just left is not told of a loss",
@@ -219,7 +229,7 @@ export const client: readonly Plant[] = [
     test: {
       project: "default*",
       file: "test/lock/replies-of-other-commands.test.ts",
-      title: "an INCR",
+      title: "no caller gets it by the reply to another command",
     },
   },
   {
@@ -292,7 +302,7 @@ export const client: readonly Plant[] = [
     promise: "No permit is inside after a loss: the lost caller may still be working.",
     file: "src/engine/pooled-tenure.ts",
     replaces: "    this.free += unitsOf(lease.terms);\n    this.#giveBack();\n  }\n\n  /** Shared permits",
-    by: "    this.free += unitsOf(lease.terms);\n    this.#serveLine();\n    this.#giveBack();\n  }\n\n  /** Shared permits",
+    by: "    this.free += unitsOf(lease.terms);\n    this.lock.look();\n    atTurnEnd(this.#turned);\n  }\n\n  /** Shared permits",
     test: {
       project: "default*",
       file: "test/semaphore/lost-permits.test.ts",

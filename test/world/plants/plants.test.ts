@@ -17,7 +17,8 @@ const onRedis = plants.filter(({ test }) => test && test.project !== "world");
 
 describe.concurrent("the world, with a planted bug", () => {
   it("breaks no promise without one", async () => {
-    const seeds = new Set([...further, ...Object.values(found).map(({ seed }) => seed)]);
+    const recorded = Object.values(found).flatMap(({ seed }) => seed ?? []);
+    const seeds = new Set([...further, ...recorded]);
     const played = await play(null, [...seeds]);
     expect(failureOf(played)).toBeNull();
     expect(played).toHaveLength(seeds.size);
@@ -26,11 +27,12 @@ describe.concurrent("the world, with a planted bug", () => {
   });
 
   it.each(inWorld)("finds: $name", async (plant) => {
-    const { seed } = found[plant.name] ?? {};
-    const seeds = new Set([...(seed === undefined ? [] : [seed]), ...further]);
+    const seed = found[plant.name]?.seed ?? null;
+    const seeds = new Set([...(seed === null ? [] : [seed]), ...further]);
     const played = await play(plant, [...seeds]);
     expect(failureOf(played), `"${plant.name}" survives ${played.length} seeds`).not.toBeNull();
-    if (played.length > 1) console.warn(`"${plant.name}" needed ${played.length} seeds: record them anew`);
+    if (seed !== null && played.length > 1)
+      console.warn(`"${plant.name}" needed ${played.length} seeds: record them anew`);
   });
 });
 

@@ -22,7 +22,9 @@ export async function printTable(only: string, most: number, isRecorded: boolean
         console.log(`${plant.name} | SURVIVES ${most} seeds | ${took}`);
       } else {
         const [first = ""] = failure.split("\n");
-        found[plant.name] = { seed, failure: first };
+        // What happened in no run has no seed of its own.
+        const isOfAll = played.every((one) => one.failure === null);
+        found[plant.name] = { seed: isOfAll ? null : seed, failure: first };
         console.log(`${plant.name} | seed ${seed} | ${took} | ${first}`);
       }
     }
@@ -40,6 +42,8 @@ export async function printTable(only: string, most: number, isRecorded: boolean
     );
   }
   if (!isRecorded) return;
-  const rows = plants.flatMap(({ name }) => (found[name] ? [[name, found[name]] as const] : []));
+  const rows = plants.flatMap(({ name, test }) =>
+    found[name] && !test ? [[name, found[name]] as const] : [],
+  );
   await writeFound(Object.fromEntries(rows));
 }
