@@ -209,8 +209,8 @@ export class ProcessNetwork implements Network {
   onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
   /** Called after a message was read. */
   onMessage: (message: string) => void = () => {};
-  /** Nothing reaches the server before this time on a connection that is made now. */
-  unreachableUntil = Number.NEGATIVE_INFINITY;
+  /** Nothing reaches the server before these times on connections that are made now. */
+  readonly unreachableUntil = { commands: Number.NEGATIVE_INFINITY, messages: Number.NEGATIVE_INFINITY };
   readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
@@ -223,7 +223,7 @@ export class ProcessNetwork implements Network {
 
   connect(end: End, closed: () => void): Wire {
     const wire = new SimulatedWire(this.#at, this.#process, end, closed);
-    wire.frozen.until = this.unreachableUntil;
+    wire.frozen.until = this.unreachableUntil["subscribe" in end ? "messages" : "commands"];
     for (const old of this.wires) if (!old.isOpen) this.wires.delete(old);
     this.wires.add(wire);
     this.#lost.delete(end);

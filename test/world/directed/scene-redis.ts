@@ -128,6 +128,16 @@ export class SceneRedis {
     return Math.max(0, ...ends.map((end) => end - this.#redis.ms));
   }
 
+  /** What it has of this, but for the time that is left. */
+  state(name: string): unknown {
+    return this.keys(name).map((key) => {
+      const kept = this.#redis.find(key);
+      if (kept?.type === "string") return [key, kept.value];
+      if (kept?.type === "hash") return [key, [...kept.value]];
+      return [key, kept?.value.members.map((member) => [member, kept.value.score(member)])];
+    });
+  }
+
   /** The lock's key: see nameOf. */
   key(name: string): string {
     const found = this.keys(name).find((key) => nameOf(key) === name);
