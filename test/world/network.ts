@@ -7,6 +7,7 @@ import type { Product } from "./product.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
 import { INPUT, type Time } from "./time.ts";
+import { Way } from "./way.ts";
 import { short, shown, shownReply } from "./wording.ts";
 
 /** In ms: how long Redis works for a command. */
@@ -92,9 +93,9 @@ export class SimulatedWire implements Wire {
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
-  #lastUp = 0;
-  #lastDown = 0;
   #lastStranded = 0;
+  readonly #up: Way;
+  readonly #down: Way;
   readonly #at: Surroundings;
   readonly #closed: () => void;
   readonly process: SimulatedProcess;
@@ -106,6 +107,8 @@ export class SimulatedWire implements Wire {
     this.process = process;
     this.end = end;
     this.#closed = closed;
+    this.#up = new Way(at.time, null);
+    this.#down = new Way(at.time, process);
   }
 
   #delay(): number {
@@ -117,9 +120,8 @@ export class SimulatedWire implements Wire {
   toServer(work: () => void): void {
     if (this.process.isDead) return;
     const { time, server } = this.#at;
-    this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
     const served = (): void => server.turn(() => this.#isServed && work());
-    time.at(this.#lastUp, INPUT, null, () => {
+    this.#up.send(Math.max(this.process.now + this.#delay(), this.frozen.until), () => {
       if (this.#strandedUntil === null || this.#strandedUntil <= time.now) {
         if (this.#isServed) served();
         return;
@@ -132,8 +134,7 @@ export class SimulatedWire implements Wire {
   toClient(work: () => void): void {
     const { time } = this.#at;
     const least = Math.max(this.frozen.until, this.deafUntil);
-    this.#lastDown = Math.max(this.#lastDown + GAP, time.now + this.#delay(), least);
-    time.at(this.#lastDown, INPUT, this.process, () => this.isOpen && work());
+    this.#down.send(Math.max(time.now + this.#delay(), least), () => this.isOpen && work());
   }
 
   freeze(ms: number): void {
@@ -142,12 +143,15 @@ export class SimulatedWire implements Wire {
     const { now } = time;
     const { since, until } = this.frozen;
     this.frozen = { since: until > now ? since : now, until: Math.max(until, now + ms) };
+    this.#up.hold(this.frozen.until);
+    this.#down.hold(this.frozen.until);
   }
 
   deafen(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `replies to ${this.process.name} are frozen for ${ms.toFixed(0)} ms`);
     this.deafUntil = Math.max(this.deafUntil, time.now + ms);
+    this.#down.hold(this.deafUntil);
   }
 
   /**
@@ -173,6 +177,7 @@ export class SimulatedWire implements Wire {
     story.tell("network", `the server drops a connection of ${this.process.name}, which does not notice`);
     this.#isServed = false;
     this.deafUntil = Number.POSITIVE_INFINITY;
+    this.#down.hold(this.deafUntil);
     this.#leave(0);
   }
 
@@ -184,7 +189,7 @@ export class SimulatedWire implements Wire {
 
   #leave(ms: number): void {
     const { time } = this.#at;
-    time.at(Math.max(this.#lastUp, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
+    time.at(Math.max(this.#up.last, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
   }
 }
 

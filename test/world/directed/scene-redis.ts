@@ -96,6 +96,13 @@ export class SceneRedis {
     this.#redis.keys.set(key, { type: "string", value, until: Number.POSITIVE_INFINITY });
   }
 
+  /** The same with a hash. */
+  overwriteByHash(key: string): void {
+    this.#run.story.tell("Redis", `${key} becomes a hash`);
+    const value = new Map([["a field", "of another program"]]);
+    this.#redis.keys.set(key, { type: "hash", value, until: Number.POSITIVE_INFINITY });
+  }
+
   // ---- what it has
 
   keys(name: string): string[] {
