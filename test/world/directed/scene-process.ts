@@ -189,6 +189,11 @@ export class SceneProcess {
 
   // ---- faults
 
+  /** How many scripts it has sent. */
+  get sent(): number {
+    return this.moments.sent;
+  }
+
   /** The moments of its next such command. Each must come, or the test fails. */
   on(command: Command): ReturnType<Moments["on"]> {
     return this.moments.on(command);

@@ -103,6 +103,11 @@ export class SceneRedis {
     this.#redis.keys.set(key, { type: "hash", value, until: Number.POSITIVE_INFINITY });
   }
 
+  /** How often it has run this command, by scripts too. */
+  calls(command: string): number {
+    return this.#redis.calls.get(command) ?? 0;
+  }
+
   // ---- what it has
 
   keys(name: string): string[] {
