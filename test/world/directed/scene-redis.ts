@@ -41,9 +41,10 @@ export class SceneRedis {
     this.#run.server.forgetScripts();
   }
 
-  /** Another client has sent all scripts. */
-  learnScripts(): void {
-    for (const { sha } of SCRIPTS.flatMap((scripts) => Object.values(scripts))) this.#redis.known.add(sha);
+  /** Another client has sent all scripts, or all but those with this in their names. */
+  learnScripts({ except = "" } = {}): void {
+    for (const { name, sha } of SCRIPTS.flatMap((scripts) => Object.values(scripts)))
+      if (except === "" || !name.includes(except)) this.#redis.known.add(sha);
   }
 
   /**
