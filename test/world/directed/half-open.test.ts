@@ -200,6 +200,21 @@ describe("a half-open subscriber", () => {
       })(),
   );
 
+  test.each(["lock", "redissonLock"] as const)(
+    "whose SUBSCRIBE is unanswered: a lock that is released meanwhile is tried after 100, 200, 400 … ms: %s",
+    (kind) =>
+      scene(async (world) => {
+        const [one, other] = deaf(world);
+        const held = await other.take(kind);
+        const waiting = one.take(kind);
+        await world.pass(250);
+        await held.unlock();
+        const { result, took } = await world.timed(waiting);
+        expect(took).toBeLessThan(200);
+        await result.unlock();
+      })(),
+  );
+
   test(
     "that ended while no caller waited is opened again by the next waiter",
     scene(async (world) => {

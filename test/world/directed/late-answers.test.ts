@@ -156,11 +156,18 @@ test.each(
     await warm(world, one, other);
     const lost = one.heard("lost");
     let lapsed: Promise<unknown> = Promise.resolve();
-    const lapse = (): void => {
-      lapsed = form.lose(world, other.client, answer === "taken").then(() => one.stepClock(HOUR));
+    const freeze = (): void => {
+      one.commands.freeze(300);
+      // The clock steps before the answer is read.
+      void one.on(() => true).answered(() => one.stepClock(HOUR));
     };
-    const failure = form.run(one, () => one.commands.freeze(300), lapse);
-    await expect(failure).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    const lapse = (): void => {
+      lapsed = form.lose(world, other.client, answer === "taken");
+    };
+    await expect(form.run(one, freeze, lapse)).rejects.toMatchObject({
+      code: "LOCK_LOST",
+      reason: "expired",
+    });
     await lapsed;
     expect(lost.map(({ error }) => error.reason)).toEqual(["expired"]);
     await other.client.close({ grace: 0 });
