@@ -96,6 +96,7 @@ async function play(run: Run, body: (scene: Scene) => Promise<void>): Promise<vo
   const onRejection = (error: unknown): void => run.fail(`unhandled rejection: ${shown(error)}`);
   process.on("unhandledRejection", onRejection);
   try {
+    run.isDirected = true;
     run.checks.push(...checksOf(run));
     directed.inspect();
     let ended: { readonly error: unknown } | null = null;
