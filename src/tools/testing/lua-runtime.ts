@@ -174,6 +174,8 @@ const CLASSES: Readonly<Record<string, string>> = {
   x: "0-9A-Fa-f",
 };
 const patterns = new Map<string, RegExp>();
+/** The numbers of the captures of a pattern that give a place: `()`. */
+const places = new WeakMap<RegExp, ReadonlySet<number>>();
 
 /** One item of a pattern, without its repetition; and how long it is. */
 const ITEM = /%(.)|\[(\^?)((?:%.|[^\]%])+)\]|([^%[\]])/y;
@@ -183,10 +185,13 @@ function regExpOf(pattern: string): RegExp {
   if (known) return known;
   const isAnchored = pattern.startsWith("^");
   let source = "";
+  let groups = 0;
+  const ofPlaces = new Set<number>();
   for (let at = isAnchored ? 1 : 0; at < pattern.length; ) {
     const char = pattern.charAt(at);
     if (char === "(" || char === ")" || (char === "$" && at === pattern.length - 1)) {
-      if (pattern.startsWith("()", at)) throw new LuaError(`no position captures: ${pattern}`);
+      if (char === "(") groups++;
+      if (pattern.startsWith("()", at)) ofPlaces.add(groups);
       source += char;
       at++;
       continue;
@@ -200,8 +205,9 @@ function regExpOf(pattern: string): RegExp {
     if (isRepeated) at++;
     source += `${itemOf(item, pattern)}${isRepeated ? (repeat === "-" ? "*?" : repeat) : ""}`;
   }
-  const made = new RegExp(source, isAnchored ? "y" : "g");
+  const made = new RegExp(source, `${isAnchored ? "y" : "g"}${groups > 0 ? "d" : ""}`);
   patterns.set(pattern, made);
+  places.set(made, ofPlaces);
   return made;
 }
 
@@ -233,27 +239,41 @@ function classOf(char: string, pattern: string): string | null {
   return members;
 }
 
-function found(subject: string, pattern: string, from: number): RegExpExecArray | null {
+interface Match {
+  /** From 0; and the place after its end. */
+  readonly from: number;
+  readonly to: number;
+  readonly captures: readonly (string | number)[];
+}
+
+function found(subject: string, pattern: string, from: number): Match | null {
   const regExp = regExpOf(pattern);
   regExp.lastIndex = from;
-  return regExp.exec(subject);
+  const match = regExp.exec(subject);
+  if (!match) return null;
+  const captures = match.slice(1).map((text, i) => {
+    if (!places.get(regExp)?.has(i + 1)) return text;
+    return (match.indices?.[i + 1]?.[0] ?? 0) + 1;
+  });
+  return { from: match.index, to: match.index + match[0].length, captures };
 }
 
 /** A pattern without captures captures all that it matches. */
-const captures = (match: RegExpExecArray): string[] => (match.length === 1 ? [match[0]] : match.slice(1));
+const capturesOf = (subject: string, { from, to, captures }: Match): readonly (string | number)[] =>
+  captures.length === 0 ? [subject.slice(from, to)] : captures;
 
 /** A place as Lua counts it, from 1; negative: from the end. */
 const placeIn = (subject: string, place: number): number =>
   place >= 0 ? place : Math.max(subject.length + place + 1, 0);
 
-export function* gmatch(subject: unknown, pattern: string): Generator<string[]> {
+export function* gmatch(subject: unknown, pattern: string): Generator<readonly (string | number)[]> {
   const all = text(subject);
   if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
   for (let at = 0; ; ) {
     const match = found(all, pattern, at);
     if (!match) return;
-    yield captures(match);
-    at = match.index + Math.max(match[0].length, 1);
+    yield capturesOf(all, match);
+    at = Math.max(match.to, match.from + 1);
   }
 }
 
@@ -276,12 +296,13 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string): (string | undefined)[] {
-    const match = found(text(subject), pattern, 0);
-    return match ? captures(match) : [];
+  match(subject: unknown, pattern: string): readonly (string | number)[] {
+    const all = text(subject);
+    const match = found(all, pattern, 0);
+    return match ? capturesOf(all, match) : [];
   },
 
-  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string | undefined)[] {
+  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string)[] {
     const all = text(subject);
     const start = Math.max(placeIn(all, from) - 1, 0);
     if (isPlain) {
@@ -290,7 +311,7 @@ export const string = {
     }
     const match = found(all, pattern, start);
     if (!match) return [];
-    return [match.index + 1, match.index + match[0].length, ...match.slice(1)];
+    return [match.from + 1, match.to, ...match.captures];
   },
 
   /** %d, %f and %s, with a width, leading zeros and digits after the point. */
