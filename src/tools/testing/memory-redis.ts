@@ -16,9 +16,15 @@ export class MemoryRedis extends Keyspace {
 
   /** @throws RedisError that Redis replies */
   call([name = "", ...words]: readonly string[]): Reply {
+    if (name === "EVAL") return this.#evalWords(words);
     const run = commands[name.toUpperCase()];
     if (!run) throw new Error(`the memory Redis has no command ${name}`);
     return run(this, words);
+  }
+
+  /** With its words as a client writes them. */
+  #evalWords([lua = "", count, ...words]: readonly string[]): Reply {
+    return this.eval(lua, words.slice(0, Number(count)), words.slice(Number(count)));
   }
 
   /** @throws RedisError NOSCRIPT, or what the script replies */

@@ -1,3 +1,4 @@
+import { Glob } from "../../inside.ts";
 import { type Kept, type Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
 import { SortedSet } from "./sorted-set.ts";
 
@@ -121,7 +122,18 @@ export const commands: Readonly<Record<string, Command>> = {
     kept.until = Number.POSITIVE_INFINITY;
     return 1;
   },
-  SCAN: (db) => ["0", [...db.keys.keys()].filter((key) => db.find(key))],
+  /** All keys in one step, whatever the cursor and COUNT are. */
+  SCAN(db, [, ...options]) {
+    let keys = [...db.keys.keys()].filter((key) => db.find(key));
+    for (let i = 0; i < options.length; i += 2) {
+      const [option = "", value = ""] = [options[i]?.toUpperCase(), options[i + 1]];
+      const glob = new Glob(value);
+      if (option === "MATCH") keys = keys.filter((key) => glob.matches(key));
+      else if (option === "TYPE") keys = keys.filter((key) => db.find(key)?.type === value);
+      else if (option !== "COUNT") lacking("SCAN", option);
+    }
+    return ["0", keys];
+  },
 
   // ---- strings
 
