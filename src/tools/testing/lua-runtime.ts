@@ -296,9 +296,9 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string): readonly (string | number)[] {
+  match(subject: unknown, pattern: string, from = 1): readonly (string | number)[] {
     const all = text(subject);
-    const match = found(all, pattern, 0);
+    const match = found(all, pattern, Math.max(placeIn(all, from) - 1, 0));
     return match ? capturesOf(all, match) : [];
   },
 
