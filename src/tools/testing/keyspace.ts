@@ -54,10 +54,10 @@ export class Keyspace {
     }
   }
 
-  /** The value of a key that has not expired. */
+  /** The value of a key that has not expired: as in Redis it lives through the ms in which it ends. */
   find(key: string): Kept | undefined {
     const kept = this.keys.get(key);
-    if (!kept || kept.until > this.ms) return kept;
+    if (!kept || kept.until >= this.ms) return kept;
     this.keys.delete(key);
     return undefined;
   }

@@ -112,8 +112,9 @@ export const commands: Readonly<Record<string, Command>> = {
     if (option !== undefined) lacking("PEXPIRE", option);
     const kept = db.find(key);
     if (!kept) return 0;
-    kept.until = db.ms + integer(ms);
-    db.find(key);
+    const left = integer(ms);
+    if (left <= 0) db.keys.delete(key);
+    else kept.until = db.ms + left;
     return 1;
   },
   PERSIST(db, [key = ""]) {
