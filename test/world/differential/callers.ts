@@ -3,7 +3,7 @@ import { checkClientOptions, type LockClientOptions } from "../../../src/api/opt
 import { redisServer } from "../../../src/client/server.ts";
 import { ServerClient } from "../../../src/client/server-client.ts";
 import { fencingLua } from "../../../src/fencing/lua.generated.ts";
-import { isLockLost, LockError, type LockOptions } from "../../../src/index.ts";
+import { isLockLost, LockError, type LockOptions, type RedisArgument } from "../../../src/index.ts";
 import { MajorityClient } from "../../../src/quorum/majority-client.ts";
 import { checkQuorumOptions } from "../../../src/quorum/options.ts";
 import { codes } from "../../../src/redis/codes.generated.ts";
@@ -41,8 +41,8 @@ export async function runCallers(seed: number, ms: number): Promise<Execution[]>
     KINDS.flatMap((kind) => [0, 1].map(() => repeat(endsAt, new Dice(dice.seed()), client, kind, i))),
   );
   const others = [
-    ...Array.from({ length: 3 }, () => runQuorum(endsAt, new Dice(dice.seed()), masters)),
-    runConnections(endsAt, new Dice(dice.seed()), redis),
+    ...Array.from({ length: 5 }, () => runQuorum(endsAt, new Dice(dice.seed()), masters)),
+    ...[0, 1].map(() => runConnections(endsAt, new Dice(dice.seed()), redis)),
     runDeadlock(clients[0]?.client, clients[1]?.client),
     runCrowd(redis),
     runFences(networkTo(redis), new Dice(dice.seed())),
@@ -62,6 +62,7 @@ const OPTIONS: readonly LockClientOptions[] = [
   { leaseTime: 3_000, grantWindow: 60, linger: 30, localHandoffs: 0 },
   { leaseTime: 400, prefix: "tenant:", linger: 200 },
   { leaseTime: 400, prefix: "tenant:", reentrant: false },
+  { leaseTime: 500, replicas: 1 },
 ];
 
 const memoryRedis = (): MemoryRedis =>
@@ -86,9 +87,20 @@ function networkTo(redis: MemoryRedis): Network {
   };
 }
 
+/** The server has a replica, which acknowledges everything at once. */
+class ReplicatedLink extends MemoryLink {
+  override openOnce(): ReplicatedLink {
+    return new ReplicatedLink(this.network);
+  }
+
+  override command(words: readonly RedisArgument[]): Promise<unknown> {
+    return words[0] === "WAIT" ? Promise.resolve(1) : super.command(words);
+  }
+}
+
 function open(network: Network, options: LockClientOptions): { client: ServerClient; link: MemoryLink } {
   const settings = checkClientOptions(options);
-  const link = new MemoryLink(network);
+  const link = new ReplicatedLink(network);
   const client = new ServerClient(redisServer(link, settings), settings);
   client.on("error", () => {});
   return { client, link };
@@ -143,7 +155,7 @@ const KINDS: readonly Caller[] = [
       return lock.withLock({ ...wishOf(dice), confirm: dice.chance(0.5) }, async (lease) => {
         await work(dice);
         if (dice.chance(0.2)) await lease.extend(dice.int(100, 1_000));
-        if (dice.chance(0.2)) await lock.withLock(() => work(dice));
+        if (dice.chance(0.2)) await lock.withLock({ wait: 100 }, () => work(dice));
       });
     const lease = await lock.tryLock(wishOf(dice));
     await work(dice);
@@ -219,7 +231,7 @@ const KINDS: readonly Caller[] = [
     const { label: _, ...wish } = wishOf(dice);
     return lock.withLock({ ...wish, confirm: dice.chance(0.3) }, async () => {
       await work(dice);
-      if (dice.chance(0.4)) await lock.withLock(() => work(dice));
+      if (dice.chance(0.4)) await lock.withLock({ wait: 100 }, () => work(dice));
     });
   },
 ];
@@ -234,6 +246,8 @@ async function runConnections(endsAt: number, dice: Dice, redis: MemoryRedis): P
     await delay(dice.int(0, 30));
     link.restore();
     await client.check().catch(expected);
+    // Callers that still wait check again, as the first command of their kind on the new connection.
+    await Promise.race([Promise.all(calls), delay(1_600)]);
     for await (const _ of client.list({ kind: ["lock", "readWrite", "semaphore", "election", "redisson"] }));
     await Promise.all(calls);
     await client.close({ grace: 100 });
@@ -289,7 +303,7 @@ async function runDeadlock(one: ServerClient | undefined, other: ServerClient | 
 
 /** A release that frees more places than one script grants. */
 async function runCrowd(redis: MemoryRedis): Promise<void> {
-  const permits = 2 * codes.RUN + 1;
+  const permits = codes.RUN + 2;
   const { client } = open(networkTo(redis), { label: "crowd" });
   const slots = client.semaphore("crowd", { permits, fair: true });
   const all = await slots.acquire(permits);

@@ -8,7 +8,11 @@ export interface Outcome {
   /** All keys that exist afterwards. */
   readonly after: State;
   readonly messages: readonly string[];
+  /** How many ms passed on the server between the restored state and the one that was read. */
+  readonly elapsed: number;
 }
+
+type Pipeline = ReturnType<Redis["pipeline"]>;
 
 /** A status is a text, as drivers read it. Of an error: its text as the server sends it. */
 export type Answer = null | number | string | readonly Answer[] | Error;
@@ -61,10 +65,10 @@ else one[4] = redis.call("LRANGE", key, 0, -1) end
 end
 return all`;
 
-/** Waits until a key that ends in 1 ms has ended. */
-const WAIT = `local function ms() local time = redis.call("TIME") return time[1] * 1000 + time[2] / 1000 end
+/** Waits for so many changes of the millisecond. */
+const WAIT = `local function ms() local time = redis.call("TIME") return time[1] * 1000 + math.floor(time[2] / 1000) end
 local since = ms()
-repeat until ms() - since >= 2.1`;
+repeat until ms() - since >= tonumber(ARGV[1])`;
 
 /** So many executions are on their way at a time. */
 const AT_ONCE = 250;
@@ -126,30 +130,35 @@ export class RealServer {
     const pipeline = this.#redis.pipeline();
     const places: number[] = [];
     for (const one of executions) {
-      const restored = restoring(one.before);
-      const hasEnded = [...one.before.values()].some(({ ttl }) => ttl < 0);
+      const keys = [...one.before];
+      const ended = keys.filter(([, { ttl }]) => ttl <= 0);
       pipeline.call("FLUSHDB");
-      for (const [name, ...words] of restored) pipeline.call(name, ...words);
-      if (hasEnded) pipeline.call("EVALSHA", this.#tools.wait, 0);
+      restore(pipeline, ended);
+      // A key lives until after the millisecond in which it ends.
+      if (ended.length > 0) {
+        const changes = ended.some(([, { ttl }]) => ttl < 0) ? 2 : 1;
+        pipeline.call("EVALSHA", this.#tools.wait, 0, changes);
+      }
+      restore(
+        pipeline,
+        keys.filter(([, { ttl }]) => ttl > 0),
+      );
+      places.push(pipeline.length);
+      pipeline.time();
       pipeline.callBuffer("EVALSHA", this.#shas.get(one.sha) ?? "", ...argumentsOf(one));
       pipeline.callBuffer("EVALSHA", this.#tools.look, 0);
-      places.push(pipeline.length - 2);
+      pipeline.time();
     }
     const replies = (await pipeline.exec()) ?? [];
-    return executions.map((one, i) => {
+    return executions.map(({ sha }, i) => {
       const at = places[i] ?? 0;
-      const [[failed, reply] = [null, null], [error, seen] = [null, null]] = replies.slice(at, at + 2);
-      const begin = (places[i - 1] ?? -2) + 2;
-      const broken = replies.slice(begin, at).find(([error]) => error) ?? (error && [error]);
-      if (broken) throw new Error(`the state before ${one.sha} cannot be restored: ${broken[0]?.message}`);
-      const after = new Map<string, KeyState>();
-      let messages: readonly string[] = [];
-      for (const [key, ttl, type, value] of read(seen) as [string, number, string, string[]][]) {
-        if (type === "list") messages = value;
-        else
-          after.set(key, { type: type as KeyState["type"], value: contentOf(type, value), ttl: ttlOf(ttl) });
-      }
-      return { reply: failed ?? read(reply), after, messages };
+      const restored = replies.slice((places[i - 1] ?? -4) + 4, at);
+      const [since, ran, seen, until] = replies.slice(at, at + 4) as (readonly [Error | null, unknown])[];
+      const failure = [...restored, seen].find((reply) => reply?.[0])?.[0];
+      if (failure)
+        throw new Error(`the keys before ${scripts.get(sha)?.name} cannot be restored: ${failure}`);
+      const elapsed = Math.floor(microsOf(until) / 1_000) - Math.floor(microsOf(since) / 1_000);
+      return { reply: ran?.[0] ?? read(ran?.[1]), ...stateOf(read(seen?.[1])), elapsed };
     });
   }
 }
@@ -164,32 +173,42 @@ function read(reply: unknown): Answer {
   throw new TypeError(`no reply of a script: ${String(reply)}`);
 }
 
-const ttlOf = (ttl: number): number => (ttl === -1 ? Number.POSITIVE_INFINITY : ttl);
+/** Of a reply to TIME. */
+function microsOf(reply: readonly [Error | null, unknown] | undefined): number {
+  const [seconds, micros] = (reply?.[1] as unknown[] | undefined) ?? [];
+  return Number(seconds) * 1e6 + Number(micros);
+}
 
-/** Scores as numbers, whatever digits a server writes. */
-const contentOf = (type: string, value: readonly string[]): readonly string[] =>
-  type === "zset" ? value.map((text, i) => (i % 2 === 0 ? text : String(scoreOf(text)))) : value;
-
-const scoreOf = (text: string): number => Number(text.replace("inf", "Infinity"));
-
-/** The values first, then their ends: the time goes on. */
-function restoring(state: State): [string, ...(string | Buffer)[]][] {
-  const values: [string, ...(string | Buffer)[]][] = [];
-  const ends: [string, ...(string | Buffer)[]][] = [];
-  for (const [key, { type, value, ttl }] of state) {
-    if (type === "string") values.push(["SET", bytes(key), bytes(value[0] ?? "")]);
-    else if (type === "hash") values.push(["HSET", bytes(key), ...value.map(bytes)]);
-    else {
-      const pairs = value.flatMap((member, i) => (i % 2 === 0 ? [value[i + 1] ?? "", bytes(member)] : []));
-      values.push([
-        "ZADD",
-        bytes(key),
-        ...pairs.map((one) => (one === "Infinity" ? "inf" : one === "-Infinity" ? "-inf" : one)),
-      ]);
-    }
-    if (ttl !== Number.POSITIVE_INFINITY) ends.push(["PEXPIRE", bytes(key), String(Math.max(ttl, 1))]);
+/** Of a reply to LOOK. */
+function stateOf(seen: Answer): Pick<Outcome, "after" | "messages"> {
+  const after = new Map<string, KeyState>();
+  let messages: readonly string[] = [];
+  for (const [key, left, type, content] of seen as [string, number, KeyState["type"] | "list", string[]][]) {
+    const ttl = left === -1 ? Number.POSITIVE_INFINITY : left;
+    if (type === "list") messages = content;
+    else after.set(key, { type, value: type === "zset" ? scored(content) : content, ttl });
   }
-  return [...values, ...ends];
+  return { after, messages };
+}
+
+/** Members, and scores as numbers, whatever digits a server writes. */
+const scored = (content: readonly string[]): string[] =>
+  content.map((text, i) => (i % 2 === 0 ? text : String(Number(text.replace("inf", "Infinity")))));
+
+/** The values first, then their ends, because the time goes on. */
+function restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState])[]): void {
+  for (const [key, { type, value }] of keys) {
+    const name = bytes(key);
+    if (type === "string") pipeline.call("SET", name, bytes(value[0] ?? ""));
+    else if (type === "hash") pipeline.call("HSET", name, ...value.map(bytes));
+    else {
+      const score = (i: number): string => (value[i + 1] ?? "").replace("Infinity", "inf");
+      const pairs = value.flatMap((member, i) => (i % 2 === 0 ? [score(i), bytes(member)] : []));
+      pipeline.call("ZADD", name, ...pairs);
+    }
+  }
+  for (const [key, { ttl }] of keys)
+    if (ttl !== Number.POSITIVE_INFINITY) pipeline.call("PEXPIRE", bytes(key), Math.max(ttl, 1));
 }
 
 function argumentsOf({ keys, argv, micros, receivers, info }: Execution): (string | number | Buffer)[] {
@@ -200,7 +219,7 @@ function argumentsOf({ keys, argv, micros, receivers, info }: Execution): (strin
     ...argv.map(bytes),
     ...[...receivers].flatMap(([channel, count]) => [bytes(channel), String(count)]),
     receivers.size,
-    ...[...info].flatMap(([section, text]) => [section, text]),
+    ...[...info].flat(),
     info.size,
     seconds,
     micros % 1e6,
