@@ -5,7 +5,7 @@ import { FailuresLast } from "./test/support/failures-last.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** These have their own suites. Tests in any other folder of test/ are in the default suite. */
-const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
+const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies,world}/**";
 /** The tests of the tools with which other tests inject faults. */
 const SUPPORT = "test/support/**/*.test.ts";
 /** Tests of a behaviour under faults are next to its other tests. */
@@ -115,6 +115,8 @@ export default defineConfig({
           isolate: false,
         },
       },
+      // Simulated processes in virtual time.
+      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"] } },
       // The package as users get it, built and compiled against.
       {
         extends: true,

@@ -19,6 +19,25 @@ const MARK = "INCLUDE";
 const SEVERAL = ["match", "find", "unpack"];
 /** What each library offers: see lua-runtime.ts. */
 const LIBRARIES = { string: "string", table: "table", math: "math", redis: "redis" };
+/** How many arguments the functions of lua-runtime.ts take at most. */
+const MOST_ARGUMENTS = {
+  tonumber: 1,
+  tostring: 1,
+  type: 1,
+  unpack: 3,
+  ipairs: 1,
+  sub: 3,
+  byte: 2,
+  lower: 1,
+  match: 3,
+  find: 4,
+  gmatch: 2,
+  insert: 3,
+  remove: 2,
+  concat: 2,
+  ceil: 1,
+  floor: 1,
+};
 const GLOBALS = ["tonumber", "tostring", "type", "unpack"];
 const INPUTS = ["KEYS", "ARGV"];
 /** Words of JavaScript that are names in Lua. */
@@ -495,6 +514,8 @@ class Emitter {
   #call(e) {
     if (!isCall(e) || e.base.indexer === ":") this.#fail(e);
     const values = e.type === "StringCallExpression" ? [e.argument] : e.arguments;
+    if (values.length > (MOST_ARGUMENTS[calleeOf(e)] ?? 99))
+      this.#fail(`${calleeOf(e)} of ${values.length} values`);
     return `${this.#expression(e.base)}(${this.#arguments(values)})`;
   }
 

@@ -174,8 +174,6 @@ const CLASSES: Readonly<Record<string, string>> = {
   x: "0-9A-Fa-f",
 };
 const patterns = new Map<string, RegExp>();
-/** The numbers of the captures of a pattern that give a place: `()`. */
-const places = new WeakMap<RegExp, ReadonlySet<number>>();
 
 /** One item of a pattern, without its repetition; and how long it is. */
 const ITEM = /%(.)|\[(\^?)((?:%.|[^\]%])+)\]|([^%[\]])/y;
@@ -185,13 +183,9 @@ function regExpOf(pattern: string): RegExp {
   if (known) return known;
   const isAnchored = pattern.startsWith("^");
   let source = "";
-  let groups = 0;
-  const ofPlaces = new Set<number>();
   for (let at = isAnchored ? 1 : 0; at < pattern.length; ) {
     const char = pattern.charAt(at);
     if (char === "(" || char === ")" || (char === "$" && at === pattern.length - 1)) {
-      if (char === "(") groups++;
-      if (pattern.startsWith("()", at)) ofPlaces.add(groups);
       source += char;
       at++;
       continue;
@@ -205,9 +199,9 @@ function regExpOf(pattern: string): RegExp {
     if (isRepeated) at++;
     source += `${itemOf(item, pattern)}${isRepeated ? (repeat === "-" ? "*?" : repeat) : ""}`;
   }
-  const made = new RegExp(source, `${isAnchored ? "y" : "g"}${groups > 0 ? "d" : ""}`);
+  // With the places of groups: an empty group captures its place.
+  const made = new RegExp(source, `d${isAnchored ? "y" : "g"}`);
   patterns.set(pattern, made);
-  places.set(made, ofPlaces);
   return made;
 }
 
@@ -239,41 +233,34 @@ function classOf(char: string, pattern: string): string | null {
   return members;
 }
 
-interface Match {
-  /** From 0; and the place after its end. */
-  readonly from: number;
-  readonly to: number;
-  readonly captures: readonly (string | number)[];
-}
-
-function found(subject: string, pattern: string, from: number): Match | null {
+function found(subject: string, pattern: string, from: number): RegExpExecArray | null {
   const regExp = regExpOf(pattern);
   regExp.lastIndex = from;
-  const match = regExp.exec(subject);
-  if (!match) return null;
-  const captures = match.slice(1).map((text, i) => {
-    if (!places.get(regExp)?.has(i + 1)) return text;
-    return (match.indices?.[i + 1]?.[0] ?? 0) + 1;
-  });
-  return { from: match.index, to: match.index + match[0].length, captures };
+  return regExp.exec(subject);
 }
 
 /** A pattern without captures captures all that it matches. */
-const capturesOf = (subject: string, { from, to, captures }: Match): readonly (string | number)[] =>
-  captures.length === 0 ? [subject.slice(from, to)] : captures;
+function captures(match: RegExpExecArray, pattern: string): (string | number)[] {
+  if (match.length === 1) return [match[0]];
+  const groups = [...pattern.matchAll(/%.|\((\)?)/g)].filter(([group]) => group.startsWith("("));
+  return match.slice(1).map((captured, i) => {
+    const isPlace = groups[i]?.[1] === ")";
+    return isPlace ? (match.indices?.[i + 1]?.[0] ?? 0) + 1 : captured;
+  });
+}
 
 /** A place as Lua counts it, from 1; negative: from the end. */
 const placeIn = (subject: string, place: number): number =>
   place >= 0 ? place : Math.max(subject.length + place + 1, 0);
 
-export function* gmatch(subject: unknown, pattern: string): Generator<readonly (string | number)[]> {
+export function* gmatch(subject: unknown, pattern: string): Generator<(string | number)[]> {
   const all = text(subject);
   if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
   for (let at = 0; ; ) {
     const match = found(all, pattern, at);
     if (!match) return;
-    yield capturesOf(all, match);
-    at = Math.max(match.to, match.from + 1);
+    yield captures(match, pattern);
+    at = match.index + Math.max(match[0].length, 1);
   }
 }
 
@@ -296,13 +283,13 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string, from = 1): readonly (string | number)[] {
+  match(subject: unknown, pattern: string, from = 1): (string | number)[] {
     const all = text(subject);
     const match = found(all, pattern, Math.max(placeIn(all, from) - 1, 0));
-    return match ? capturesOf(all, match) : [];
+    return match ? captures(match, pattern) : [];
   },
 
-  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string)[] {
+  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string | undefined)[] {
     const all = text(subject);
     const start = Math.max(placeIn(all, from) - 1, 0);
     if (isPlain) {
@@ -311,7 +298,7 @@ export const string = {
     }
     const match = found(all, pattern, start);
     if (!match) return [];
-    return [match.from + 1, match.to, ...match.captures];
+    return [match.index + 1, match.index + match[0].length, ...match.slice(1)];
   },
 
   /** %d, %f and %s, with a width, leading zeros and digits after the point. */

@@ -9,12 +9,14 @@ import type { MemoryRedis } from "./memory-redis.ts";
 export interface Wire {
   toServer(work: () => void): void;
   toClient(work: () => void): void;
-  /** Drops what is under way to the client. `noticed` runs at the server, when it notices. */
-  close(noticed?: () => void): void;
+  /** Drops what is under way to the client. */
+  close(): void;
 }
 
 /** The end of a connection at the client. */
 export interface End {
+  /** It needs no further connection. */
+  readonly isClosed: boolean;
   /** The connection is gone. */
   lose(): void;
 }
@@ -23,11 +25,14 @@ export interface End {
 export interface Network {
   readonly name: string;
   readonly redis: MemoryRedis;
-  connect(end: End): Wire;
+  /** `closed` runs at the server, when it notices that the connection is gone. */
+  connect(end: End, closed: () => void): Wire;
   /** Called after a script was sent. */
   sent?(call: Call, link: MemoryLink): void;
   /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
+  /** Called when a client receives a message. */
+  received?(message: string): void;
 }
 
 /** As bytes, one character each. */
@@ -70,7 +75,11 @@ export class MemoryLink implements Link, End {
     this.network = network;
     this.name = network.name;
     this.isOwn = isOwn;
-    this.wire = network.connect(this);
+    this.wire = network.connect(this, NOTHING);
+  }
+
+  get isClosed(): boolean {
+    return this.state === "ended";
   }
 
   get status(): string {
@@ -127,7 +136,7 @@ export class MemoryLink implements Link, End {
   /** There is a connection again. */
   restore(): void {
     if (this.state !== "away") return;
-    this.wire = this.network.connect(this);
+    this.wire = this.network.connect(this, NOTHING);
     this.state = "ready";
     for (const call of [...this.#calls]) {
       call.isWritten = true;
@@ -180,6 +189,8 @@ export class MemoryLink implements Link, End {
   }
 }
 
+const NOTHING = (): void => {};
+
 /** What Redis replies. Any other error is a bug here, and nobody's reply. */
 function outcome(run: () => Reply): Reply | Error {
   try {
@@ -196,8 +207,9 @@ export class MemoryListener implements Listener, End {
   readonly #network: Network;
   readonly #events: ListenerEvents;
   #wire: Wire;
-  #channels = new Map<string, Receiver>();
-  #isClosed = false;
+  /** What the server has of the present connection, by its channels. */
+  #receivers = new Map<string, Receiver>();
+  isClosed = false;
   #tries = 0;
 
   constructor(network: Network, events: ListenerEvents) {
@@ -208,7 +220,11 @@ export class MemoryListener implements Listener, End {
 
   /** Ready after one round trip. */
   #connect(): Wire {
-    const wire = this.#network.connect(this);
+    const known = new Map<string, Receiver>();
+    this.#receivers = known;
+    const wire = this.#network.connect(this, () => {
+      for (const channel of [...known.keys()]) this.#leave(known, channel);
+    });
     wire.toServer(() =>
       wire.toClient(() => {
         this.isReady = true;
@@ -221,12 +237,15 @@ export class MemoryListener implements Listener, End {
 
   subscribe(channels: readonly string[]): Promise<unknown> {
     const wire = this.#wire;
-    const known = this.#channels;
+    const known = this.#receivers;
     return new Promise((resolve) => {
       wire.toServer(() => {
         for (const channel of channels.map(bytes)) {
           const receive: Receiver = (from, message) =>
-            wire.toClient(() => this.#events.message(utf8(from), utf8(message)));
+            wire.toClient(() => {
+              this.#network.received?.(message);
+              this.#events.message(utf8(from), utf8(message));
+            });
           if (known.has(channel)) continue;
           known.set(channel, receive);
           this.#network.redis.subscribe(channel, receive);
@@ -237,7 +256,7 @@ export class MemoryListener implements Listener, End {
   }
 
   unsubscribe(channel: string): void {
-    const known = this.#channels;
+    const known = this.#receivers;
     this.#wire.toServer(() => this.#leave(known, bytes(channel)));
   }
 
@@ -247,35 +266,28 @@ export class MemoryListener implements Listener, End {
     if (receive) this.#network.redis.unsubscribe(channel, receive);
   }
 
-  #drop(): void {
-    this.isReady = false;
-    const known = this.#channels;
-    this.#channels = new Map();
-    this.#wire.close(() => {
-      for (const channel of [...known.keys()]) this.#leave(known, channel);
-    });
-  }
-
   /** The connection is gone. It comes back by itself, while it is wanted. */
   lose(): void {
-    if (this.#isClosed) return;
-    this.#drop();
+    if (this.isClosed) return;
+    this.isReady = false;
+    this.#wire.close();
     this.#events.lost(null);
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     if (!this.#events.isWanted()) {
-      this.#isClosed = true;
+      this.isClosed = true;
       this.#events.ended();
       return;
     }
     const again = (): void => {
-      if (!this.#isClosed) this.#wire = this.#connect();
+      if (!this.isClosed) this.#wire = this.#connect();
     };
     setTimeout(again, Math.min(++this.#tries * 50, 2_000)).unref();
   }
 
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#drop();
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.isReady = false;
+    this.#wire.close();
   }
 }

@@ -1,0 +1,140 @@
+import type { LockClient } from "../../src/index.ts";
+import { type KindName, kinds, PERMITS } from "./kinds.ts";
+import type { Holding, Member, Request, Run } from "./run.ts";
+
+/** How often a caller takes each kind, relative to the others. */
+const WEIGHTS: readonly (readonly [KindName, number])[] = [
+  ["lock", 12],
+  ["fairLock", 4],
+  ["lock of a shared name", 1],
+  ["fairLock of a shared name", 1],
+  ["read", 3],
+  ["write", 3],
+  ["fair read", 1],
+  ["fair write", 1],
+  ["semaphore", 4],
+  ["fair semaphore", 2],
+  ["spinLock", 1],
+  ["redissonLock", 1],
+  ["redissonFencedLock", 1],
+];
+const ALL = WEIGHTS.flatMap(([name, weight]) => Array<KindName>(weight).fill(name));
+/** In ms: an explicit lease. */
+const FIXED_LEASE = 1_000;
+const ABORTED = "the caller's signal aborted";
+
+/** A caller that takes something at random, holds it, and gives it back, until `end`. */
+export async function wander(run: Run, member: Member, names: readonly string[], end: number): Promise<void> {
+  const { dice, time } = run;
+  const { process } = member;
+  while (!process.isDead && !run.isOver) {
+    await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
+    if (time.now >= end || process.isDead) return;
+    const kindName = dice.one(ALL);
+    const kind = kinds[kindName];
+    const isFixed = dice.chance(0.2);
+    const isTry = dice.chance(0.1);
+    const wait = isTry ? null : dice.chance(0.15) ? dice.whole(0, 1_500) : Number.POSITIVE_INFINITY;
+    const controller = dice.chance(0.08) ? new AbortController() : null;
+    const request: Request = {
+      member,
+      kindName,
+      kind,
+      name: `${kind.family}:${dice.one(names)}`,
+      units: kind.mode === "permits" ? dice.whole(1, PERMITS) : 1,
+      wait,
+      isFixed: isFixed && !isTry,
+      since: time.now,
+      abortedAt: Number.POSITIVE_INFINITY,
+    };
+    if (controller && !isTry)
+      process.timers.setTimeout(
+        () => {
+          request.abortedAt = time.now;
+          controller.abort(new Error(ABORTED));
+        },
+        dice.between(0, 500),
+      );
+    const holding = await ask(run, request, controller?.signal ?? null);
+    if (!holding) continue;
+    const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
+    if (work > 0) await process.sleep(isFixed ? Math.min(work, 2_500) : work);
+    if (!process.isDead) await giveBack(run, holding);
+  }
+}
+
+/** Asks, and checks the outcome. Returns null without a lease. */
+export async function ask(
+  run: Run,
+  request: Request,
+  signal: AbortSignal | null,
+  client: LockClient = request.member.client,
+): Promise<Holding | null> {
+  const { member, kind, kindName, name, units, wait, isFixed } = request;
+  const { process } = member;
+  run.requests.add(request);
+  run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
+  for (const check of run.checks) check.asked?.(request);
+  const lease = isFixed ? FIXED_LEASE : null;
+  let got: Holding["lease"] | null = null;
+  let error: unknown = null;
+  try {
+    got = await kind.take(process.product, client, name, { wait, lease, signal, units });
+  } catch (caught) {
+    error = caught ?? new Error("thrown: nothing");
+  }
+  run.requests.delete(request);
+  if (process.isDead) return null;
+  if (got === null) {
+    const why = error === null ? "busy" : codeOf(error);
+    run.story.tell(process.name, `does not get ${kindName} ${name}: ${why}`);
+    if (why === "busy") run.counts.busy++;
+    else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
+    else if (why === ABORTED) run.counts.aborted++;
+    else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+    else run.fail(`${kindName} ${name}: ${(error as Error).stack}`);
+    for (const check of run.checks) check.refused?.(request, error);
+    return null;
+  }
+  // Not a copy: an abort is recorded in the request.
+  const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
+  run.counts.acquired++;
+  run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
+  if (got.held) {
+    const holdings = run.holdings.get(name) ?? new Set();
+    run.holdings.set(name, holdings.add(holding));
+  }
+  for (const check of run.checks) check.entered?.(holding, request);
+  return holding;
+}
+
+export async function giveBack(run: Run, holding: Holding): Promise<void> {
+  const { member, kindName, name, lease } = holding;
+  const { process } = member;
+  for (const check of run.checks) check.leaving?.(holding);
+  holding.isLeaving = true;
+  run.holdings.get(name)?.delete(holding);
+  run.story.tell(process.name, `gives ${kindName} ${name} back`);
+  let error: unknown = null;
+  try {
+    await ("release" in lease ? lease.release() : lease.unlock());
+  } catch (caught) {
+    error = caught;
+  }
+  if (process.isDead) return;
+  if (error !== null) {
+    run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
+    if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
+    else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+    else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
+  }
+  for (const check of run.checks) check.left?.(holding, error);
+}
+
+export const isAbort = (error: unknown): boolean => (error as Error | null)?.message === ABORTED;
+
+export const codeOf = (error: unknown): string =>
+  (error as { code?: string } | null)?.code ?? (error as Error | null)?.message ?? String(error);
+
+export const tokenOf = ({ lease }: Holding): string =>
+  "token" in lease ? `token ${lease.token}` : "no token";

@@ -1,0 +1,56 @@
+import { nameOf, type Owned, ownersOf } from "./ownership.ts";
+import type { Run } from "./run.ts";
+
+/** How a hold came into Redis. */
+export interface Grant extends Owned {
+  /** The script that wrote it, when, and how long before that the script was sent. */
+  readonly script: string;
+  readonly at: number;
+  readonly age: number;
+  /** It owned this before, and had ended: a late copy of its command brought it back. */
+  readonly isGhost: boolean;
+}
+
+/** Scripts by which one hold ends and another one begins. */
+const PASSING = /release|leave|yield|end|set-permits|force/;
+
+/** Follows who owns what, script by script. */
+export class Grants {
+  readonly #run: Run;
+  readonly #present = new Map<string, Map<string, Grant>>();
+  readonly #ended = new Set<string>();
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  /** After a script. Returns the holds that it has brought into Redis. */
+  ran(script: string, keys: readonly string[], age: number): Grant[] {
+    const made: Grant[] = [];
+    for (const key of keys) {
+      if (nameOf(key) === null) continue;
+      const before = this.#present.get(key);
+      const now = new Map<string, Grant>();
+      for (const owned of ownersOf(this.#run, key)) {
+        const isGhost = this.#ended.has(owned.hold);
+        const known = before?.get(owned.hold);
+        const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isGhost };
+        now.set(owned.hold, grant);
+        if (!known) made.push(grant);
+      }
+      for (const hold of before?.keys() ?? []) if (!now.has(hold)) this.#ended.add(hold);
+      this.#present.set(key, now);
+    }
+    return made;
+  }
+
+  of({ key, hold }: Owned): Grant | undefined {
+    return this.#present.get(key)?.get(hold);
+  }
+
+  /** Was it given by the release of another one, and not asked for again? */
+  isPassed(owned: Owned): boolean {
+    const grant = this.of(owned);
+    return grant !== undefined && !grant.isGhost && PASSING.test(grant.script);
+  }
+}

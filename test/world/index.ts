@@ -1,0 +1,95 @@
+// npm run world -- [options]: random runs in virtual time. See docs/maintaining.md.
+import { fork } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { loadProduct } from "./product.ts";
+import type { Answer } from "./runner.ts";
+import { type Outcome, simulate } from "./simulate.ts";
+
+const HELP = `Runs simulated processes in virtual time, each seed a run that can be repeated exactly.
+
+  --seeds 200      how many, from --from
+  --from 1         the first one
+  --seconds 60     instead of --seeds: as many as fit into this real time
+  --seed 7         this one only
+  --trace          with --seed: tells the run as a story; --tail 100: its last lines only
+  --ms 30000       the virtual length of each run
+  --root .         the folder of the package that is run
+  --workers 2      how many processes; default: one for each core`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "200" },
+    from: { type: "string", default: "1" },
+    seconds: { type: "string" },
+    seed: { type: "string" },
+    trace: { type: "boolean", default: false },
+    tail: { type: "string", default: "1000000" },
+    ms: { type: "string", default: "30000" },
+    root: { type: "string", default: resolve(import.meta.dirname, "../..") },
+    workers: { type: "string", default: String(availableParallelism()) },
+    help: { type: "boolean", default: false },
+  },
+});
+
+if (values.help) console.log(HELP);
+else if (values.seed !== undefined) await one(Number(values.seed));
+else await many();
+
+async function one(seed: number): Promise<void> {
+  const load = await loadProduct(values.root);
+  const outcome = await simulate(load, seed, { ms: Number(values.ms), isTold: values.trace });
+  for (const line of outcome.story.slice(-Number(values.tail))) console.log(line);
+  tell(outcome);
+}
+
+function tell({ seed, hasFaults, failure, hash, events, counts }: Outcome): void {
+  console.log(
+    `seed ${seed}${hasFaults ? " with faults" : ""}: ${failure === null ? "right" : `FAILED ${failure}`}`,
+  );
+  const shown = Object.entries(counts).map(([what, count]) => `${count} ${what}`);
+  console.log(`  hash ${hash}, ${events} events, ${shown.join(", ")}`);
+  if (failure === null) return;
+  console.log(`  npm run world -- --seed ${seed} --trace`);
+  process.exitCode = 1;
+}
+
+/** Each process takes the next seed when it has finished one. */
+async function many(): Promise<void> {
+  const began = performance.now();
+  const { seconds } = values;
+  const until = seconds === undefined ? Number.POSITIVE_INFINITY : began + Number(seconds) * 1_000;
+  const last = seconds === undefined ? Number(values.from) + Number(values.seeds) : Number.POSITIVE_INFINITY;
+  let next = Number(values.from);
+  const total = { seeds: 0, failed: 0, acquired: 0, faults: 0, commands: 0, took: 0, cpu: 0 };
+  const count = (outcome: Outcome): void => {
+    total.seeds++;
+    total.acquired += outcome.counts.acquired;
+    total.faults += outcome.counts.faults;
+    total.commands += outcome.commands;
+    total.took += outcome.took;
+    if (outcome.failure === null) return;
+    total.failed++;
+    tell(outcome);
+  };
+  const runner = (): Promise<void> =>
+    new Promise((done, failed) => {
+      const args = [values.root, values.ms];
+      const child = fork(new URL("./runner.ts", import.meta.url), args, { execArgv: ["--import", "tsx"] });
+      child.on("message", ({ outcome, cpu }: Answer) => {
+        if (outcome) count(outcome);
+        total.cpu += cpu;
+        if (next < last && performance.now() < until) child.send(next++);
+        else child.disconnect();
+      });
+      child.on("error", failed);
+      child.on("exit", (code) => (code === 0 ? done() : failed(new Error(`a runner ended with ${code}`))));
+    });
+  await Promise.all(Array.from({ length: Number(values.workers) }, runner));
+  console.log(
+    `${total.seeds} seeds from ${values.from}, ${total.failed} failed: ${(total.took / 3_600_000).toFixed(2)} virtual hours, ` +
+      `${total.acquired} acquisitions, ${total.faults} faults, ${total.commands} commands, in ` +
+      `${((performance.now() - began) / 1_000).toFixed(0)} s, ${total.cpu.toFixed(0)} s of CPU`,
+  );
+}

@@ -1,0 +1,100 @@
+import type { Lock, LockClient, PermitLease, UnfencedLease } from "../../src/index.ts";
+import type { Product } from "./product.ts";
+
+export type AnyLease = UnfencedLease | PermitLease;
+
+/** How a hold excludes others: alone, as a reader, as a writer, or by its permits. */
+export type Mode = "alone" | "read" | "write" | "permits";
+
+/** The options of a call. */
+export interface Wanted {
+  /** null: `tryLock()` without a time to wait. */
+  readonly wait: number | null;
+  readonly lease: number | null;
+  readonly signal: AbortSignal | null;
+  readonly units: number;
+}
+
+export const PERMITS = 3;
+
+/** A method of the client that takes something. */
+export interface Kind {
+  readonly mode: Mode;
+  /** The start of the names that it uses: kinds with one start share their locks. */
+  readonly family: string;
+  /** Are its waiters served in the order in which they came? */
+  readonly isFair: boolean;
+  /** Does it give tokens that grow, and an order of waiters in Redis? */
+  readonly hasTokens: boolean;
+  take(product: Product, client: LockClient, name: string, wanted: Wanted): Promise<AnyLease | null>;
+}
+
+type LockOf = (product: Product, client: LockClient, name: string) => Lock<UnfencedLease>;
+
+async function lockWith(lock: Lock<UnfencedLease>, { wait, lease, signal }: Wanted) {
+  if (wait === null) return lock.tryLock();
+  const time = Number.isFinite(wait) ? { wait } : {};
+  return lock.lock({ ...time, ...(lease !== null && { lease }), ...(signal && { signal }) });
+}
+
+const kindOf = (mode: Mode, family: string, isFair: boolean, lockOf: LockOf, hasTokens = true): Kind => ({
+  mode,
+  family,
+  isFair,
+  hasTokens,
+  take: (product, client, name, wanted) => lockWith(lockOf(product, client, name), wanted),
+});
+
+const semaphore = (family: string, fair: boolean): Kind => ({
+  mode: "permits",
+  family,
+  isFair: fair,
+  hasTokens: true,
+  take(_, client, name, { wait, lease, signal, units }) {
+    const permits = client.semaphore(name, { permits: PERMITS, fair });
+    if (wait === null) return permits.tryAcquire(units);
+    const time = Number.isFinite(wait) ? { wait } : {};
+    return permits.acquire(units, { ...time, ...(lease !== null && { lease }), ...(signal && { signal }) });
+  },
+});
+
+/** By name, as a run tells them. */
+export const kinds = {
+  lock: kindOf("alone", "lock", false, (_, client, name) => client.lock(name)),
+  fairLock: kindOf("alone", "fair", true, (_, client, name) => client.fairLock(name)),
+  "lock of a shared name": kindOf("alone", "mixed", false, (_, client, name) => client.lock(name)),
+  "fairLock of a shared name": kindOf("alone", "mixed", false, (_, client, name) => client.fairLock(name)),
+  read: kindOf("read", "rw", false, (_, client, name) => client.readWriteLock(name).read),
+  write: kindOf("write", "rw", false, (_, client, name) => client.readWriteLock(name).write),
+  "fair read": kindOf(
+    "read",
+    "frw",
+    true,
+    (_, client, name) => client.readWriteLock(name, { fair: true }).read,
+  ),
+  "fair write": kindOf(
+    "write",
+    "frw",
+    true,
+    (_, client, name) => client.readWriteLock(name, { fair: true }).write,
+  ),
+  semaphore: semaphore("sem", false),
+  "fair semaphore": semaphore("fsem", true),
+  spinLock: kindOf("alone", "spin", false, ({ spinLock }, client, name) => spinLock(client, name), false),
+  redissonLock: kindOf(
+    "alone",
+    "redisson",
+    false,
+    ({ redissonLock }, client, name) => redissonLock(client, name),
+    false,
+  ),
+  redissonFencedLock: kindOf(
+    "alone",
+    "redissonFenced",
+    false,
+    ({ redissonFencedLock }, client, name) => redissonFencedLock(client, name),
+    false,
+  ),
+} satisfies Record<string, Kind>;
+
+export type KindName = keyof typeof kinds;

@@ -1,0 +1,188 @@
+import type { LockClient } from "../../src/index.ts";
+import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
+import { Dice } from "./dice.ts";
+import { type Grant, Grants } from "./grants.ts";
+import type { AnyLease, Kind, KindName } from "./kinds.ts";
+import { type Delays, ProcessNetwork, SimulatedServer } from "./network.ts";
+import type { Load } from "./product.ts";
+import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
+import { Story } from "./story.ts";
+import { Time } from "./time.ts";
+
+/** A caller, from its call until it has what it wants, or an error. */
+export interface Request {
+  readonly member: Member;
+  readonly kindName: KindName;
+  readonly kind: Kind;
+  readonly name: string;
+  readonly units: number;
+  /** null: it does not wait; Infinity: without limit. */
+  readonly wait: number | null;
+  /** Is its lease a fixed one, which the watchdog does not renew? */
+  readonly isFixed: boolean;
+  readonly since: number;
+  abortedAt: number;
+}
+
+/** A caller inside. */
+export interface Holding extends Request {
+  readonly lease: AnyLease;
+  /** It has begun to give it back. */
+  isLeaving: boolean;
+}
+
+/** Options of the client of a process. */
+export interface MemberOptions {
+  readonly leaseTime: number;
+  readonly linger?: number;
+}
+
+/** A simulated process with its client. */
+export interface Member {
+  readonly process: SimulatedProcess;
+  readonly network: ProcessNetwork;
+  readonly link: MemoryLink;
+  readonly client: LockClient;
+  readonly leaseTime: number;
+  readonly longestStay: number;
+  /** Until when a fault may explain what happens to it, in ms of the run. */
+  troubleUntil: number;
+}
+
+/**
+ * A promise that is checked while a run goes on. Each method reports a broken promise with
+ * `run.story.fail`.
+ */
+export interface Check {
+  /** The promise, as docs/guarantees.md gives it. */
+  readonly promise: string;
+  asked?(request: Request): void;
+  entered?(holding: Holding, request: Request): void;
+  /** Before it is given back. */
+  leaving?(holding: Holding): void;
+  /** After it was given back, with the error of that. */
+  left?(holding: Holding, error: unknown): void;
+  /** The call ended with an error; null: with null, as busy. */
+  refused?(request: Request, error: unknown): void;
+  /** A script has given a hold. */
+  granted?(grant: Grant): void;
+  /** Every 100 ms. */
+  inspect?(): void;
+  /** All callers have ended. */
+  ended?(): void;
+  /** All clients are closed, and leases of crashed processes are over. */
+  closed?(): void;
+}
+
+/** What a run has: its time, network, server, processes and callers. */
+export class Run {
+  readonly seed: number;
+  readonly hasFaults: boolean;
+  readonly dice: Dice;
+  readonly time = new Time();
+  readonly story: Story;
+  readonly delays: Delays;
+  readonly server: SimulatedServer;
+  /** The processes that live. */
+  readonly members = new Set<Member>();
+  readonly requests = new Set<Request>();
+  /** By name of what they hold. */
+  readonly holdings = new Map<string, Set<Holding>>();
+  readonly checks: Check[] = [];
+  readonly grants = new Grants(this);
+  /** How many callers of each process have not ended. */
+  readonly callers = new Map<Member, number>();
+  crashes = 0;
+  /** Starts another process in the place of one that has crashed. */
+  replace: (crashed: Member) => void = () => {};
+  readonly counts = { acquired: 0, busy: 0, timeouts: 0, aborted: 0, lost: 0, unavailable: 0, faults: 0 };
+  readonly #load: Load;
+  #numbers = 0;
+
+  constructor(seed: number, load: Load, options: { hasFaults: boolean; isTold: boolean }) {
+    this.seed = seed;
+    this.hasFaults = options.hasFaults;
+    this.dice = new Dice(seed);
+    this.story = new Story(this.time, options.isTold);
+    const most = this.dice.between(0.2, 2);
+    this.delays = { least: 0.05, most, slow: this.dice.chance(0.5) ? 0.01 : 0 };
+    this.server = new SimulatedServer(this.time, this.story, load({ modules: {}, globals: {} }));
+    this.#load = load;
+  }
+
+  /** In ms: how long an uncontended round trip and a hand-off may take on this network. */
+  get slack(): number {
+    const { most, slow } = this.delays;
+    return 60 + 40 * most + (slow > 0 ? 160 * most : 0);
+  }
+
+  start(options: MemberOptions, clocks: ClockErrors): Member {
+    const { time, story, dice, delays, server } = this;
+    const process = new SimulatedProcess({
+      time,
+      story,
+      dice: dice.split(),
+      load: this.#load,
+      number: this.#numbers++,
+      clocks,
+    });
+    const { ServerClient, redisServer, checkClientOptions, MemoryLink } = process.product;
+    const network = new ProcessNetwork({ time, story, dice, delays, server }, process);
+    const settings = checkClientOptions({ ...options });
+    const link = new MemoryLink(network);
+    const client = new ServerClient(redisServer(link, settings), settings);
+    const member: Member = {
+      process,
+      network,
+      link,
+      client,
+      leaseTime: options.leaseTime,
+      longestStay: options.linger ?? 0,
+      troubleUntil: Number.NEGATIVE_INFINITY,
+    };
+    network.onRan = (script, keys, age) => {
+      for (const grant of this.grants.ran(script, keys, age))
+        for (const check of this.checks) check.granted?.(grant);
+    };
+    story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
+    this.members.add(member);
+    return member;
+  }
+
+  crash(member: Member): void {
+    member.process.crash();
+    for (const wire of member.network.wires) wire.cut(0);
+    this.members.delete(member);
+    for (const request of this.requests) if (request.member === member) this.requests.delete(request);
+  }
+
+  /** The callers that hold this, in processes that live. */
+  inside(name: string): Holding[] {
+    return [...(this.holdings.get(name) ?? [])].filter(({ member }) => !member.process.isDead);
+  }
+
+  waiting(name: string): Request[] {
+    return [...this.requests].filter((request) => request.name === name);
+  }
+
+  /** Is nothing in the way between it and Redis? */
+  isWell({ process, network, link }: Member): boolean {
+    const { now } = this.time;
+    const { paused } = this.server;
+    return (
+      process.pausedUntil <= now &&
+      paused.until <= now &&
+      link.state === "ready" &&
+      !network.isReconnecting &&
+      [...network.wires].every((wire) => wire.frozen.until <= now && wire.deafUntil <= now)
+    );
+  }
+
+  fail(why: string): void {
+    this.story.fail(why);
+  }
+
+  get isOver(): boolean {
+    return this.story.failure !== null;
+  }
+}

@@ -1,0 +1,3 @@
+import { describeSeeds } from "./seeds.ts";
+
+describeSeeds("without faults", false);

@@ -1,0 +1,105 @@
+import { setImmediate } from "node:timers";
+
+/** What happens at one time: timers first, then input and output, then what comes in the next turn. */
+export const TIMER = 0;
+export const INPUT = 1;
+export const NEXT_TURN = 2;
+
+/** Somebody whose events wait while they are busy or stand still. */
+export interface Actor {
+  busyUntil: number;
+  readonly isDead: boolean;
+}
+
+export interface Event {
+  at: number;
+  readonly phase: number;
+  readonly order: number;
+  readonly actor: Actor | null;
+  readonly run: () => void;
+  isOff: boolean;
+}
+
+/** In ms: how long a process works for one event. */
+const WORK = 0.01;
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Virtual time: a queue of events, in which nothing waits. */
+export class Time {
+  /** ms since the run began. */
+  now = 0;
+  /** How many events happened. */
+  count = 0;
+  #order = 0;
+  readonly #heap: Event[] = [];
+
+  /** `actor`: whose event it is; null: the network's or a server's. */
+  at(at: number, phase: number, actor: Actor | null, run: () => void): Event {
+    const event = { at: Math.max(at, this.now), phase, order: this.#order++, actor, run, isOff: false };
+    this.#push(event);
+    return event;
+  }
+
+  after(ms: number, run: () => void): Event {
+    return this.at(this.now + ms, INPUT, null, run);
+  }
+
+  /** Until this time, or until `isOver`. After each event of an actor its microtasks run. */
+  async run(until: number, isOver: () => boolean): Promise<void> {
+    while (this.#heap.length > 0 && !isOver()) {
+      const event = this.#pop();
+      if (event.at > until) {
+        this.#push(event);
+        break;
+      }
+      const { actor } = event;
+      if (event.isOff || actor?.isDead) continue;
+      if (actor && actor.busyUntil > event.at) {
+        event.at = actor.busyUntil;
+        this.#push(event);
+        continue;
+      }
+      this.now = event.at;
+      this.count++;
+      event.run();
+      if (!actor) continue;
+      actor.busyUntil = Math.max(actor.busyUntil, this.now + WORK);
+      await turn();
+    }
+    if (!isOver()) this.now = Math.max(this.now, until);
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let at = heap.push(event) - 1;
+    for (; at > 0; ) {
+      const parent = (at - 1) >> 1;
+      if (isBefore(heap[parent] as Event, event)) break;
+      heap[at] = heap[parent] as Event;
+      at = parent;
+    }
+    heap[at] = event;
+  }
+
+  #pop(): Event {
+    const heap = this.#heap;
+    const first = heap[0] as Event;
+    const last = heap.pop() as Event;
+    if (heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child++;
+      if (isBefore(last, heap[child] as Event)) break;
+      heap[at] = heap[child] as Event;
+      at = child;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+const isBefore = (a: Event, b: Event): boolean =>
+  a.at !== b.at ? a.at < b.at : a.phase !== b.phase ? a.phase < b.phase : a.order < b.order;
