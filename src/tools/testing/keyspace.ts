@@ -1,3 +1,4 @@
+import { newRequestId } from "../../util/random.ts";
 import type { SortedSet } from "./sorted-set.ts";
 
 /** A status such as OK. */
@@ -28,12 +29,21 @@ export type Receiver = (channel: string, message: string) => void;
 export class Keyspace {
   readonly keys = new Map<string, Kept>();
   readonly channels = new Map<string, Set<Receiver>>();
+  /** Which server this is: two nodes of a quorum must not be one. */
+  readonly runId = newRequestId();
+  readonly #started: number;
   readonly #clock: () => number;
   #frozen: number | null = null;
 
   /** `clock`: its time, in µs. */
   constructor(clock: () => number) {
     this.#clock = clock;
+    this.#started = this.micros;
+  }
+
+  /** In whole seconds. */
+  get uptime(): number {
+    return Math.floor((this.micros - this.#started) / 1e6);
   }
 
   get micros(): number {

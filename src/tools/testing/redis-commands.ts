@@ -273,7 +273,8 @@ export const commands: Readonly<Record<string, Command>> = {
     if (what?.toUpperCase() !== "NUMSUB") lacking("PUBSUB", what);
     return channels.flatMap((channel) => [channel, db.receivers(channel)]);
   },
-  INFO: () => "redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n",
+  INFO: ({ runId, uptime }) =>
+    `redis_version:7.2.0\r\nrun_id:${runId}\r\nuptime_in_seconds:${uptime}\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n`,
 };
 
 /** Between texts such as "[a" (with it) and "(b" (without it), of members with one score. */
