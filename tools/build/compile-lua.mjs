@@ -2,9 +2,9 @@
 // parsed or evaluated at run time. Parser: luaparse.
 //
 // An included part is compiled once, as a function, however many scripts include it. Its text sees the
-// local variables of the script around it, so those that more than one piece of text uses by name are
-// variables of the module: scripts run one at a time, and each sets what it declares. `verify` makes
-// sure that this gives Lua's meaning. A part with one includer is compiled in place.
+// local variables of the script around it, so those that one piece of text declares and another one
+// uses are variables of the module: scripts run one at a time, and each sets what it declares. `verify`
+// makes sure that this gives Lua's meaning. A part with one includer is compiled in place.
 //
 // A function that returns one value returns it; one that returns several returns an array of them.
 // Which is which is known by name. Whatever else of Lua the scripts come to use is an error of the
@@ -69,14 +69,16 @@ export function compileScripts(scripts, parts) {
   for (const tree of [...trees.values(), ...roots.map(({ tree }) => tree)]) inPlace(tree);
   const shared = [...uses.keys()].filter((path) => uses.get(path) > 1);
 
-  // Names that a piece of text uses and another one declares.
-  const common = new Set();
+  // The declarations of variables that another piece of text uses, and their names.
   const units = [...shared.map((path) => trees.get(path)), ...roots.map(({ tree }) => tree)];
-  for (const tree of units) walk(tree, { free: (name) => common.add(name) });
-  for (const { name, tree } of roots) verify(name, tree, trees, common);
+  const exposed = new Set();
+  for (const { tree } of roots)
+    walk(tree, { trees, used: (by, isElsewhere) => void (isElsewhere && exposed.add(by)) });
+  const common = new Set([...exposed].map((by) => by.identifier?.name ?? by.name));
+  for (const { name, tree } of roots) verify(name, tree, trees, exposed);
 
   const several = namesOfSeveral(units);
-  const emitter = (where, isPart) => new Emitter({ where, isPart, common, several, trees });
+  const emitter = (where, isPart) => new Emitter({ where, isPart, common, exposed, several, trees });
   const functions = shared.map((path) => {
     const body = emitter(path, true).chunk(trees.get(path));
     return `const ${nameOf(path)} = () => {\n${body}};\n`;
@@ -132,15 +134,6 @@ function eachInclude(node, use) {
   if (path !== null) use(path);
   else for (const child of childrenOf(node)) eachInclude(child, use);
 }
-const hasInclude = (nodes) => {
-  let has = false;
-  for (const node of nodes)
-    eachInclude(node, () => {
-      has = true;
-    });
-  return has;
-};
-
 /** Replaces marks by the statements of the part that `partOf` gives. */
 function splice(node, partOf) {
   for (const child of childrenOf(node)) splice(child, partOf);
@@ -154,33 +147,46 @@ function splice(node, partOf) {
 }
 
 /**
- * Resolves names as Lua does. `free` gets the names that nothing declares; `declared` gets each
- * declaration, with the scopes around it. Where `trees` has included parts, they are read in place.
- * A scope is open if a part is included somewhere in it: its variables may be the part's too.
+ * Resolves names as Lua does, with included parts in place. `free` gets the names that nothing
+ * declares; `declared` each declaration, and what is around it; `used` the declaration of each name
+ * that is used, whether it is in another piece of text, and whether it is outside of a function that
+ * uses it.
  */
-function walk(tree, { trees, free = () => {}, declared = () => {} }) {
+function walk(tree, { trees, free = () => {}, declared = () => {}, used = () => {} }) {
   const scopes = [];
+  /** The piece of text that is read, and those that include it. */
+  const units = [tree];
+  let depth = 0;
   const declare = (by, { name } = by) => {
-    declared(name, scopes, by);
-    scopes.at(-1).names.set(name, by);
+    const unit = units.at(-1);
+    declared(name, by, { scopes, includers: units.slice(0, -1), depth });
+    scopes.at(-1).set(name, { by, unit, depth });
+  };
+  const use = (name) => {
+    const known = scopes.findLast((names) => names.has(name))?.get(name);
+    if (known) used(known.by, known.unit !== units.at(-1), known.depth < depth);
+    else if (!isGlobal(name)) free(name);
   };
   const all = (nodes) => {
     for (const node of nodes) visit(node);
   };
-  const block = (statements, isOpen, variables = []) => {
-    scopes.push({ names: new Map(), isOpen });
+  const inner = (statements, variables = []) => {
+    scopes.push(new Map());
     for (const one of variables) declare(one);
     all(statements);
     scopes.pop();
   };
-  const inner = (statements, variables) => block(statements, hasInclude(statements), variables);
+  const part = (path) => {
+    units.push(trees.get(path));
+    all(units.at(-1).body);
+    units.pop();
+  };
   const visit = (node) => {
     const path = included(node);
-    if (path !== null) return all(trees?.get(path).body ?? []);
+    if (path !== null) return part(path);
     switch (node.type) {
       case "Identifier":
-        if (!scopes.some(({ names }) => names.has(node.name)) && !isGlobal(node.name)) free(node.name);
-        return;
+        return use(node.name);
       case "MemberExpression":
         return visit(node.base);
       case "TableKeyString":
@@ -191,7 +197,10 @@ function walk(tree, { trees, free = () => {}, declared = () => {} }) {
         return;
       case "FunctionDeclaration":
         if (node.identifier) declare(node, node.identifier);
-        return inner(node.body, node.parameters);
+        depth++;
+        inner(node.body, node.parameters);
+        depth--;
+        return;
       case "ForNumericStatement":
         all([node.start, node.end, ...(node.step ? [node.step] : [])]);
         return inner(node.body, [node.variable]);
@@ -213,29 +222,43 @@ function walk(tree, { trees, free = () => {}, declared = () => {} }) {
         all(childrenOf(node));
     }
   };
-  block(tree.body, true);
+  inner(tree.body);
 }
 
 const isGlobal = (name) =>
   name in LIBRARIES || GLOBALS.includes(name) || INPUTS.includes(name) || name === "ipairs";
 
 /**
- * A script as Redis gets it declares every name that it uses; and none that the module has a variable
- * for, while one of that name exists. It may declare the same function twice.
+ * A script as Redis gets it declares every name that it uses. A variable of the module stands for one
+ * of the script at a time: no other one of its name is declared where it can be seen, nor later if a
+ * function declares or keeps it. A script may declare the same function twice.
  */
-function verify(where, tree, trees, common) {
+function verify(where, tree, trees, exposed) {
+  const declarations = new Map();
+  const kept = new Set();
+  const isSame = (one, other) => one === other && one.type === "FunctionDeclaration";
   walk(tree, {
     trees,
     free: (name) => {
       throw new Error(`lua/${where}: nothing declares ${name}`);
     },
-    declared: (name, scopes, by) => {
-      const others = scopes.slice(0, -1).filter(({ names, isOpen }) => isOpen && names.has(name));
-      const isHidden = others.some(({ names }) => names.get(name) !== by || by.type === "Identifier");
-      if (scopes.at(-1).isOpen && common.has(name) && isHidden)
-        throw new Error(`lua/${where}: ${name} hides a variable that parts share`);
+    declared: (name, by, { scopes, includers, depth }) => {
+      if (depth > 0) kept.add(by);
+      if (!exposed.has(by)) return;
+      for (const names of scopes) {
+        const other = names.get(name);
+        // An includer's own variable of this name would still be meant after the part.
+        const isHidden = exposed.has(other?.by) ? names !== scopes.at(-1) : includers.includes(other?.unit);
+        if (isHidden && !isSame(other.by, by))
+          throw new Error(`lua/${where}: ${name} hides a variable that parts share`);
+      }
+      declarations.set(name, [...(declarations.get(name) ?? []), by]);
     },
+    used: (by, _, isKept) => void (isKept && kept.add(by)),
   });
+  for (const [name, all] of declarations)
+    if (all.some((by, i) => kept.has(by) && all.slice(i).some((later) => later !== by)))
+      throw new Error(`lua/${where}: a function has a variable ${name}, and parts share a later one`);
 }
 
 /** The names of functions that return several values. */
@@ -279,25 +302,19 @@ class Emitter {
   }
 
   chunk(tree) {
-    return this.#scope(this.isPart || hasInclude(tree.body), () => this.#block(tree.body));
+    return this.#scope(() => this.#block(tree.body));
   }
 
   #fail(node) {
     throw new Error(`lua/${this.where}: the compiler has no ${node.type ?? node}`);
   }
 
-  /** Is it declared as a variable of the module here? */
-  #isCommon(name) {
-    return this.common.has(name) && this.#scopes.at(-1).isOpen;
-  }
-
-  /** The variable's name in JavaScript. */
-  #declare(name) {
-    if (this.#isCommon(name)) return safe(name);
+  /** The variable's name in JavaScript. `by`: its declaration. */
+  #declare(by, { name } = by) {
     const { names } = this.#scopes.at(-1);
     const isKnown = this.#scopes.some((scope) => scope.names.has(name));
     const isTaken = isKnown || this.common.has(name) || isGlobal(name) || name === "_";
-    const made = isTaken ? `${name}$${++this.#unique}` : safe(name);
+    const made = isTaken && !this.exposed.has(by) ? `${name}$${++this.#unique}` : safe(name);
     names.set(name, made);
     return made;
   }
@@ -307,8 +324,8 @@ class Emitter {
     return scope?.names.get(name) ?? (this.common.has(name) ? safe(name) : null);
   }
 
-  #scope(isOpen, emit) {
-    this.#scopes.push({ names: new Map(), isOpen });
+  #scope(emit) {
+    this.#scopes.push({ names: new Map() });
     const text = emit();
     this.#scopes.pop();
     return text;
@@ -316,7 +333,7 @@ class Emitter {
 
   /** The statements of an inner block, in braces. `head` and `end`: what comes first and last. */
   #inner(statements, head = () => "", end = () => "") {
-    return this.#scope(hasInclude(statements), () => {
+    return this.#scope(() => {
       const first = head();
       const body = this.#block(statements);
       return `{\n${first}${body}${end()}}`;
@@ -360,8 +377,8 @@ class Emitter {
         return this.#iterate(s);
       case "FunctionDeclaration": {
         if (!s.isLocal) this.#fail("global function");
-        const isCommon = this.#isCommon(s.identifier.name);
-        const name = this.#declare(s.identifier.name);
+        const isCommon = this.exposed.has(s);
+        const name = this.#declare(s, s.identifier);
         return `${isCommon ? "" : "const "}${name} = ${this.#function(s, s.identifier.name)};`;
       }
       default:
@@ -395,25 +412,24 @@ class Emitter {
     // Values first: they mean what the names meant before.
     if (variables.length === 1 || init.length === 0) {
       const value = init.length === 0 ? "undefined" : this.#expression(init[0]);
-      return variables.map(({ name }) => this.#declaration(name, value)).join(" ");
+      return variables.map((by) => this.#declaration(by, value)).join(" ");
     }
     const isSpread = init.length === 1 && this.#isSeveral(init[0]);
-    const isCommon = variables.map(({ name }) => this.#isCommon(name));
+    const isCommon = variables.map((by) => this.exposed.has(by));
     const isSimple = init.length === variables.length && !isCommon.some((one) => one !== isCommon[0]);
     if (isSimple && !isCommon[0]) {
       const values = init.map((one) => this.#expression(one));
-      return `let ${variables.map(({ name }, i) => `${this.#declare(name)} = ${values[i]}`).join(", ")};`;
+      return `let ${variables.map((by, i) => `${this.#declare(by)} = ${values[i]}`).join(", ")};`;
     }
     const values = isSpread ? this.#call(init[0]) : this.#list(init);
-    const names = variables.map(({ name }) => this.#declare(name));
+    const names = variables.map((by) => this.#declare(by));
     if (!isCommon.includes(true)) return `let [${names.join(", ")}] = ${values};`;
     const lets = names.filter((_, i) => !isCommon[i]);
     return `${lets.length > 0 ? `let ${lets.join(", ")};\n` : ""}[${names.join(", ")}] = ${values};`;
   }
 
-  #declaration(name, value) {
-    const isCommon = this.#isCommon(name);
-    return `${isCommon ? "" : "let "}${this.#declare(name)} = ${value};`;
+  #declaration(by, value) {
+    return `${this.exposed.has(by) ? "" : "let "}${this.#declare(by)} = ${value};`;
   }
 
   /** A function of several values is known by its name. */
@@ -457,7 +473,7 @@ class Emitter {
     if (s.step && s.step.type !== "NumericLiteral") this.#fail("step that is no literal");
     const n = ++this.#unique;
     const head = `let i$${n} = ${start}, e$${n} = ${end}; i$${n} <= e$${n}; i$${n} += ${step}`;
-    return `for (${head}) ${this.#inner(s.body, () => `${this.#declaration(s.variable.name, `i$${n}`)}\n`)}`;
+    return `for (${head}) ${this.#inner(s.body, () => `${this.#declaration(s.variable, `i$${n}`)}\n`)}`;
   }
 
   #iterate(s) {
@@ -468,22 +484,22 @@ class Emitter {
     const over = `L.${of}(${call.arguments.map((one) => this.#expression(one)).join(", ")})`;
     const n = ++this.#unique;
     const body = this.#inner(s.body, () =>
-      s.variables.map(({ name }, i) => `${this.#declaration(name, `v$${n}[${i}]`)}\n`).join(""),
+      s.variables.map((by, i) => `${this.#declaration(by, `v$${n}[${i}]`)}\n`).join(""),
     );
     return `for (const v$${n} of ${over}) ${body}`;
   }
 
   #function(e, name) {
-    const names = e.parameters.map((one) => (one.type === "Identifier" ? one.name : this.#fail(one)));
+    const other = e.parameters.find(({ type }) => type !== "Identifier");
+    if (other) this.#fail(other);
     this.#functions.push({ isSeveral: this.several.has(name) });
     const params = [];
     const body = this.#inner(e.body, () =>
-      names
-        .map((one) => {
-          const isCommon = this.#isCommon(one);
-          const made = this.#declare(one);
-          params.push(isCommon ? `${one}$${++this.#unique}` : made);
-          return isCommon ? `${made} = ${params.at(-1)};\n` : "";
+      e.parameters
+        .map((by) => {
+          const made = this.#declare(by);
+          params.push(this.exposed.has(by) ? `${by.name}$${++this.#unique}` : made);
+          return this.exposed.has(by) ? `${made} = ${params.at(-1)};\n` : "";
         })
         .join(""),
     );
