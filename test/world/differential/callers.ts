@@ -2,12 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { checkClientOptions, type LockClientOptions } from "../../../src/api/options.ts";
 import { redisServer } from "../../../src/client/server.ts";
 import { ServerClient } from "../../../src/client/server-client.ts";
+import { DEADLOCK_AFTER, RECHECKS } from "../../../src/defaults.ts";
 import { fencingLua } from "../../../src/fencing/lua.generated.ts";
 import { isLockLost, LockError, type LockOptions, type RedisArgument } from "../../../src/index.ts";
 import { MajorityClient } from "../../../src/quorum/majority-client.ts";
 import { checkQuorumOptions } from "../../../src/quorum/options.ts";
 import { codes } from "../../../src/redis/codes.generated.ts";
-import { Keys } from "../../../src/redis/keys.ts";
+import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { ScriptRunner } from "../../../src/redis/script-runner.ts";
 import { redissonFencedLock, redissonLock } from "../../../src/redisson.ts";
 import { spinLock } from "../../../src/spin.ts";
@@ -16,7 +17,7 @@ import { MemoryRedis } from "../../../src/tools/testing/memory-redis.ts";
 import { uiLua } from "../../../src/tools/ui/lua.generated.ts";
 import { Dice } from "../../chaos/dice.ts";
 import { until } from "../../support/until.ts";
-import type { Execution } from "./execution.ts";
+import { type Execution, scripts } from "./execution.ts";
 import { record } from "./record.ts";
 
 // Callers of real clients on memory Redises, in real time: every kind of lock, and what people and
@@ -27,28 +28,44 @@ const NAMES = ["order:42", "a b {c} %é"];
 
 type Caller = (dice: Dice, client: ServerClient) => Promise<unknown>;
 
-/** Runs callers for `ms`, then what is rare, and closes all clients. All scripts that ran meanwhile. */
+/** In ms: by then the callers end, whatever has not run. */
+const PATIENCE = 60_000;
+
+/**
+ * Runs callers for `ms`, and longer if a script of lua/ has not run by then. All scripts that ran
+ * meanwhile.
+ */
 export async function runCallers(seed: number, ms: number): Promise<Execution[]> {
   const dice = new Dice(seed);
   const redis = memoryRedis();
   const nodes = Array.from({ length: 3 }, memoryRedis);
   const recordings = [redis, ...nodes].map(record);
-  const endsAt = performance.now() + ms;
-  const clients = OPTIONS.map((options) => open(networkTo(redis), options));
-  const masters = nodes.map((node) => networkTo(node));
+  const ran = (): Set<string> => new Set(recordings.flatMap(({ counts }) => [...counts.keys()]));
+  const since = performance.now();
+  const goesOn = (): boolean => {
+    const passed = performance.now() - since;
+    return passed < ms || (passed < PATIENCE && ran().size < scripts.size);
+  };
+  const again = async (run: (dice: Dice) => Promise<unknown>): Promise<void> => {
+    const own = new Dice(dice.seed());
+    while (goesOn()) {
+      await run(own).catch(expected);
+      await delay(own.chance(0.5) ? own.int(0, 5) : own.int(5, 120));
+    }
+  };
 
-  const callers = clients.flatMap(({ client }, i) =>
-    KINDS.flatMap((kind) => [0, 1].map(() => repeat(endsAt, new Dice(dice.seed()), client, kind, i))),
-  );
-  const others = [
-    ...Array.from({ length: 5 }, () => runQuorum(endsAt, new Dice(dice.seed()), masters)),
-    ...[0, 1].map(() => runConnections(endsAt, new Dice(dice.seed()), redis)),
-    runDeadlock(clients[0]?.client, clients[1]?.client),
+  const clients = OPTIONS.map((options) => open(networkTo(redis), options).client);
+  const masters = nodes.map(networkTo);
+  await Promise.all([
+    ...clients.flatMap((client) => [...KINDS, ...KINDS].map((run) => again((own) => run(own, client)))),
+    ...[0, 1].map(() => again((own) => runGuest(own, redis))),
+    ...[0, 1, 2, 3, 4].map(() => again((own) => runQuorum(own, masters))),
+    again(() => runReconnect(redis)),
+    again(() => runDeadlock(redis)),
+    again((own) => runRest(own, redis)),
     runCrowd(redis),
-    runFences(networkTo(redis), new Dice(dice.seed())),
-  ];
-  await Promise.all([...callers, ...others]);
-  await Promise.all(clients.map(({ client }) => client.close({ grace: 100 })));
+  ]);
+  await Promise.all(clients.map((client) => client.close({ grace: 100 })));
   return recordings.flatMap(({ executions, stop }) => {
     stop();
     return executions;
@@ -73,14 +90,14 @@ function networkTo(redis: MemoryRedis): Network {
   return {
     name: "memory:6379",
     redis,
-    connect() {
+    connect(_, closed) {
       let isOpen = true;
       return {
         toServer: (work) => void setImmediate(work),
         toClient: (work) => void setImmediate(() => isOpen && work()),
-        close(noticed) {
+        close() {
           isOpen = false;
-          if (noticed) setImmediate(noticed);
+          setImmediate(closed);
         },
       };
     },
@@ -98,7 +115,12 @@ class ReplicatedLink extends MemoryLink {
   }
 }
 
-function open(network: Network, options: LockClientOptions): { client: ServerClient; link: MemoryLink } {
+interface Opened {
+  readonly client: ServerClient;
+  readonly link: MemoryLink;
+}
+
+function open(network: Network, options: LockClientOptions): Opened {
   const settings = checkClientOptions(options);
   const link = new ReplicatedLink(network);
   const client = new ServerClient(redisServer(link, settings), settings);
@@ -112,20 +134,6 @@ const OURS = ["the caller has gone", "the body failed"];
 function expected(error: unknown): void {
   const isOurs = error instanceof Error && OURS.includes(error.message);
   if (!(error instanceof LockError) && !isLockLost(error) && !isOurs) throw error;
-}
-
-async function repeat(
-  endsAt: number,
-  dice: Dice,
-  client: ServerClient,
-  run: Caller,
-  i: number,
-): Promise<void> {
-  await delay(i * 7);
-  while (performance.now() < endsAt) {
-    await run(dice, client).catch(expected);
-    await delay(dice.chance(0.5) ? dice.int(0, 5) : dice.int(5, 120));
-  }
 }
 
 const wishOf = (dice: Dice): LockOptions => ({
@@ -167,7 +175,9 @@ const KINDS: readonly Caller[] = [
     const lock = dice.chance(0.7) ? pair.read : pair.write;
     if (dice.chance(0.05)) return lock.forceUnlock();
     if (dice.chance(0.1)) return pair.inspect();
-    return lock.withLock({ ...wishOf(dice), confirm: dice.chance(0.2) }, () => work(dice));
+    const call = () => lock.withLock({ ...wishOf(dice), confirm: dice.chance(0.2) }, () => work(dice));
+    // With callers of one process in line, others that wait get the lock between them.
+    return Promise.all(Array.from({ length: dice.chance(0.2) ? 4 : 1 }, () => call().catch(expected)));
   },
   async (dice, client) => {
     const fair = dice.chance(0.4);
@@ -231,74 +241,98 @@ const KINDS: readonly Caller[] = [
     const { label: _, ...wish } = wishOf(dice);
     return lock.withLock({ ...wish, confirm: dice.chance(0.3) }, async () => {
       await work(dice);
-      if (dice.chance(0.4)) await lock.withLock({ wait: 100 }, () => work(dice));
+      if (dice.chance(0.4)) return;
+      const again = await lock.tryLock(100);
+      await work(dice);
+      return again?.unlock();
     });
   },
 ];
 
-/** Clients that come and go, and lose their connection: each begins with a connection's first scripts. */
-async function runConnections(endsAt: number, dice: Dice, redis: MemoryRedis): Promise<void> {
-  while (performance.now() < endsAt) {
-    const { client, link } = open(networkTo(redis), { leaseTime: 500, label: "guest" });
-    const calls = [0, 1, 2].map((kind) => KINDS[kind]?.(dice, client).catch(expected));
-    await delay(dice.int(0, 30));
-    link.lose();
-    await delay(dice.int(0, 30));
-    link.restore();
-    await client.check().catch(expected);
-    // Callers that still wait check again, as the first command of their kind on the new connection.
-    await Promise.race([Promise.all(calls), delay(1_600)]);
-    for await (const _ of client.list({ kind: ["lock", "readWrite", "semaphore", "election", "redisson"] }));
-    await Promise.all(calls);
-    await client.close({ grace: 100 });
-  }
+/** A client that comes and goes, and loses its connection: its first scripts check its rights. */
+async function runGuest(dice: Dice, redis: MemoryRedis): Promise<void> {
+  const { client, link } = open(networkTo(redis), { leaseTime: 500, linger: 1_000, label: "guest" });
+  await client.check();
+  const calls = [0, 1, 2].map((kind) => KINDS[kind]?.(dice, client).catch(expected));
+  await delay(dice.int(0, 30));
+  link.lose();
+  await delay(dice.int(0, 30));
+  link.restore();
+  for await (const _ of client.list({ kind: ["lock", "readWrite", "semaphore", "election", "redisson"] }));
+  await Promise.all(calls);
+  // Cached locks are released as the client closes.
+  const own = client.lock(`of ${client.id}`);
+  for (let time = 0; time < 3; time++) await own.withLock({ wait: 100 }, () => {});
+  await client.close({ grace: 100 });
 }
 
 /** A client of three masters, of which one is away at times. */
-async function runQuorum(endsAt: number, dice: Dice, networks: readonly Network[]): Promise<void> {
-  while (performance.now() < endsAt) {
-    const links = networks.map((network) => new MemoryLink(network));
-    const settings = checkQuorumOptions({
-      leaseTime: 300,
-      restartDelay: 0,
-      nodeTimeout: 50,
-      replyTimeout: 300,
-    });
-    const client = new MajorityClient(links, settings);
-    client.on("error", () => {});
-    const away = dice.pick(links);
-    await client.check().catch(expected);
-    for (let call = 0; call < 12; call++) {
-      if (dice.chance(0.2)) away.lose();
-      const lock = client.lock(dice.pick(NAMES));
-      if (dice.chance(0.1)) await lock.inspect().catch(expected);
-      if (dice.chance(0.05)) await lock.forceUnlock().catch(expected);
-      const { label: _, ...wish } = wishOf(dice);
-      await lock
-        .withLock(wish, async () => {
-          setTimeout(() => away.restore(), dice.int(1, 30));
-          await work(dice);
-        })
-        .catch(expected);
-      away.restore();
-      await delay(dice.int(0, 20));
-    }
-    await client.close({ grace: 100 });
+async function runQuorum(dice: Dice, networks: readonly Network[]): Promise<void> {
+  const links = networks.map((network) => new MemoryLink(network));
+  const settings = checkQuorumOptions({
+    leaseTime: 300,
+    restartDelay: 0,
+    nodeTimeout: 50,
+    replyTimeout: 300,
+  });
+  const client = new MajorityClient(links, settings);
+  client.on("error", () => {});
+  const away = dice.pick(links);
+  await client.check();
+  for (let call = 0; call < 6; call++) {
+    if (dice.chance(0.3)) away.lose();
+    const lock = client.lock(dice.pick(NAMES));
+    if (dice.chance(0.1)) await lock.inspect().catch(expected);
+    if (dice.chance(0.05)) await lock.forceUnlock().catch(expected);
+    const { label: _, ...wish } = wishOf(dice);
+    const body = async (): Promise<void> => {
+      setTimeout(() => away.restore(), dice.int(1, 30));
+      await work(dice);
+    };
+    await lock.withLock(wish, body).catch(expected);
+    away.restore();
   }
+  await client.close({ grace: 100 });
+}
+
+/** Callers wait while their connection is lost: they check again, with the rights of the new one. */
+async function runReconnect(redis: MemoryRedis): Promise<void> {
+  const [holder, waiter] = [0, 1].map(() => open(networkTo(redis), { label: "reconnect" })) as [
+    Opened,
+    Opened,
+  ];
+  const name = holder.client.id;
+  const permits = (client: ServerClient) => client.semaphore(name, { permits: 1 });
+  const held = [await holder.client.lock(name).lock(), await permits(holder.client).acquire()];
+  const waiting = [waiter.client.lock(name).lock(), permits(waiter.client).acquire()];
+  const seen = [holder.client.lock(name), permits(holder.client)];
+  const areQueued = async (): Promise<boolean> =>
+    (await Promise.all(seen.map((one) => one.inspect()))).every(({ waiters }) => waiters?.length === 1);
+  await until(areQueued);
+  waiter.link.lose();
+  waiter.link.restore();
+  // Longer than a place in the queue waits before it checks again.
+  await delay(1.5 * RECHECKS[0].period);
+  for (const lease of held) await lease[Symbol.asyncDispose]();
+  for (const lease of await Promise.all(waiting)) await lease[Symbol.asyncDispose]();
+  await Promise.all([holder, waiter].map(({ client }) => client.close()));
 }
 
 /** Two callers that each hold what the other one wants: their clients write notes after 5 s. */
-async function runDeadlock(one: ServerClient | undefined, other: ServerClient | undefined): Promise<void> {
-  if (!one || !other) return;
-  const cross = (client: ServerClient, first: string, second: string): Promise<unknown> =>
-    client.scope(() =>
-      client.lock(first).withLock(async () => {
-        await delay(200);
-        await client.lock(second).withLock({ wait: 7_500 }, () => {});
-      }),
-    );
-  const ends = [cross(one, "left", "right"), cross(other, "right", "left")];
-  await Promise.all(ends.map((end) => end.catch(expected)));
+async function runDeadlock(redis: MemoryRedis): Promise<void> {
+  const clients = [0, 1].map(() => open(networkTo(redis), { deadlocks: "reject" }).client);
+  const names = ["left", "right"];
+  const calls = clients.map((client, i) =>
+    client.scope(async () => {
+      const [first = "", second = ""] = i === 0 ? names : names.toReversed();
+      await client.lock(first).withLock(async () => {
+        await until(async () => client.lock(second).isLocked());
+        await client.lock(second).withLock({ wait: 2 * DEADLOCK_AFTER }, () => {});
+      });
+    }),
+  );
+  await Promise.all(calls.map((call) => call.catch(expected)));
+  await Promise.all(clients.map((client) => client.close()));
 }
 
 /** A release that frees more places than one script grants. */
@@ -314,29 +348,38 @@ async function runCrowd(redis: MemoryRedis): Promise<void> {
   await client.close();
 }
 
-/** Writes behind a fence, and the notes that the page shows. */
-async function runFences(network: Network, dice: Dice): Promise<void> {
-  const runner = new ScriptRunner(new MemoryLink(network), 5_000);
-  const now = Date.now() * 1_000;
-  for (let call = 0; call < 60; call++) {
-    const token = now + dice.int(-90_000_000, 90_000_000) * 1_000;
-    const [remember, ttl] = dice.pick([
-      [0, 0],
-      [1_000, 61_000],
-      [86_400_000, 86_460_000],
-    ]);
-    const words = `${dice.chance(0.2) ? call : token} ${remember} ${ttl}`;
-    const resource = `order:${dice.int(1, 4)}`;
-    const keys = [resource, runner.keys.fence(resource)];
-    const [script, args] = dice.pick([
-      [fencingLua.set, ["value"]],
-      [fencingLua.set, ["value", "PX", "5000"]],
-      [fencingLua.check, []],
-    ] as const);
-    await runner.run(script, keys, [...args, words], String).catch(isStale);
-  }
-  await runner.run(uiLua.notes, [new Keys("", false).waits], ["100"], String);
+/**
+ * What no client of one server sends here: writes behind a fence, the notes that the page shows, and
+ * the renewal for a Cluster whose slot moves.
+ */
+async function runRest(dice: Dice, redis: MemoryRedis): Promise<void> {
+  const { client, link } = open(networkTo(redis), { label: "rest" });
+  const runner = new ScriptRunner(link, 5_000);
+  const token = Date.now() * 1_000 + dice.int(-90_000, 90_000) * 1_000_000;
+  const [remember, ttl] = dice.pick([
+    [0, 0],
+    [1_000, 61_000],
+    [86_400_000, 86_460_000],
+  ]);
+  const words = `${dice.chance(0.2) ? 7 : token} ${remember} ${ttl}`;
+  const resource = `order:${dice.int(1, 4)}`;
+  const [script, args] = dice.pick([
+    [fencingLua.set, ["value"]],
+    [fencingLua.set, ["value", "PX", "5000"]],
+    [fencingLua.check, []],
+  ] as const);
+  await runner.run(script, [resource, runner.keys.fence(resource)], [...args, words], String).catch(isStale);
+
+  await runner.run(uiLua.notes, [runner.keys.waits], ["100"], String);
+
+  const { id } = client;
+  const lease = await client.lock(id).lock();
+  const holder = (await client.lock(id).inspect()).holder?.id ?? "";
+  for (const hold of [holder, "another"])
+    await runner.run(handoffLua.renew, [runner.keys.of(id).lock], [hold, dice.pick([100, 60_000])], String);
+  await lease.unlock();
   runner.detach();
+  await client.close();
 }
 
 function isStale(error: Error): void {

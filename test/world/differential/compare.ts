@@ -1,4 +1,3 @@
-import { Status } from "../../../src/tools/testing/keyspace.ts";
 import { type Execution, type KeyState, nameOf, type State } from "./execution.ts";
 import type { Answer, Outcome, RealServer } from "./real-server.ts";
 
@@ -64,11 +63,10 @@ const list = (items: readonly string[]): string => `[${items.map(text).join(", "
 
 function shownReply(reply: Execution["reply"] | Answer): string {
   if (reply instanceof Error) return `the error ${text(plainError(reply.message))}`;
-  if (reply instanceof Status) return text(reply.ok);
+  if (reply === null || typeof reply === "number") return String(reply);
   if (typeof reply === "string") return text(reply);
-  return reply === null || typeof reply === "number"
-    ? String(reply)
-    : `[${reply.map(shownReply).join(", ")}]`;
+  // Drivers give the same text for a status and for a bulk reply.
+  return "ok" in reply ? text(reply.ok) : `[${reply.map(shownReply).join(", ")}]`;
 }
 
 const shownKey = (state: KeyState | undefined): string =>

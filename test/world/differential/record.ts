@@ -5,6 +5,8 @@ import type { Execution, KeyState, State } from "./execution.ts";
 /** A recording that grows while scripts run. */
 export interface Recording {
   readonly executions: readonly Execution[];
+  /** How often each script has run, by its SHA. */
+  readonly counts: ReadonlyMap<string, number>;
   /** No more is recorded. */
   stop(): void;
 }
@@ -13,18 +15,19 @@ export interface Recording {
 export function record(redis: MemoryRedis): Recording {
   const { run, call, publish, receivers } = redis;
   const executions: Execution[] = [];
-  let counts = new Map<string, number>();
+  const counts = new Map<string, number>();
+  let heard = new Map<string, number>();
   let info = new Map<string, string>();
   let messages: string[] = [];
 
   redis.receivers = (channel) => {
     const count = receivers.call(redis, channel);
-    counts.set(channel, count);
+    heard.set(channel, count);
     return count;
   };
   redis.publish = (channel, message) => {
     const count = publish.call(redis, channel, message);
-    counts.set(channel, count);
+    heard.set(channel, count);
     messages.push(channel, message);
     return count;
   };
@@ -34,7 +37,7 @@ export function record(redis: MemoryRedis): Recording {
     return reply;
   };
   redis.run = (sha, keys, argv) => {
-    counts = new Map();
+    heard = new Map();
     info = new Map();
     messages = [];
     // The script's time, also where the clock goes on between these lines.
@@ -42,9 +45,11 @@ export function record(redis: MemoryRedis): Recording {
       const { micros } = redis;
       const before = stateOf(redis, keys, micros);
       const done = (reply: Execution["reply"]): void => {
-        const after = stateOf(redis, keys, micros);
+        // Of keys that had ended, those that the script has not touched are still there.
+        const after = new Map([...stateOf(redis, keys, micros)].filter(([, { ttl }]) => ttl >= 0));
         const asked = { sha, keys: [...keys], argv: [...argv], micros, before };
-        executions.push({ ...asked, after, receivers: counts, info, messages, reply });
+        counts.set(sha, (counts.get(sha) ?? 0) + 1);
+        executions.push({ ...asked, after, receivers: heard, info, messages, reply });
       };
       try {
         const reply = run.call(redis, sha, keys, argv);
@@ -58,6 +63,7 @@ export function record(redis: MemoryRedis): Recording {
   };
   return {
     executions,
+    counts,
     stop: () => void Object.assign(redis, { run, call, publish, receivers }),
   };
 }
