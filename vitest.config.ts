@@ -17,8 +17,6 @@ const FAULTS = "test/**/*.faults.test.ts";
 const CONTRACTS = "test/**/*.contract.test.ts";
 /** These measure time, CPU or memory of large crowds: for a quiet machine, by hand. */
 const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-beside-waiters.test.ts"];
-/** Tests that run with the contracts in the suite `memory`. */
-const MEMORY = "test/testing/*.memory.test.ts";
 
 /**
  * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
@@ -82,7 +80,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, MEMORY, ...ALONE, ...LATE],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, ...ALONE, ...LATE],
           isolate: false,
         },
       },
@@ -91,7 +89,7 @@ export default defineConfig({
         test: {
           name: "default, alone",
           include: ALONE,
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, MEMORY],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -141,18 +139,6 @@ export default defineConfig({
           name: "topologies",
           include: ["test/topologies/**/*.test.ts", CONTRACTS],
           provide: { contractsOn: "all other topologies" },
-        },
-      },
-      // The contract of every lock kind in the memory that users test with: it waits, and computes
-      // little.
-      {
-        extends: true,
-        test: {
-          name: "memory",
-          include: [CONTRACTS, MEMORY],
-          exclude: ["test/quorum/**"],
-          provide: { contractsOn: "memory" },
-          maxWorkers: 9,
         },
       },
       // Locks shared with a real Redisson in Java; skipped if Maven or Java is missing.

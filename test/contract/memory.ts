@@ -4,53 +4,55 @@ import type { QuorumClient } from "../../src/quorum/index.ts";
 import type { Commands } from "../../src/redis/commands.ts";
 import type { Link } from "../../src/redis/driver.ts";
 import { TestClient, type TestLocksOptions } from "../../src/tools/testing/client.ts";
-import { type Held, type Kept, Memory } from "../../src/tools/testing/memory.ts";
+import type { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
+import { TestNetwork } from "../../src/tools/testing/test-network.ts";
 import type { Exemption } from "../support/exemption.ts";
 import { linkOf, standIns } from "../support/link.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 
-/** What the contract asks of a server beside its clients: what stands under a key. */
+/** What the contract asks of a server beside its clients. */
 class Onlooker extends EventEmitter {
   readonly isCluster = false;
   readonly options = { keyPrefix: "" };
   readonly status = "ready";
-  readonly #memory: Memory;
+  readonly #redis: MemoryRedis;
 
-  constructor(memory: Memory) {
+  constructor(redis: MemoryRedis) {
     super();
-    this.#memory = memory;
+    this.#redis = redis;
+  }
+
+  /** With the bytes of each word as characters. */
+  #call(...words: string[]): unknown {
+    return this.#redis.call(words.map((word) => Buffer.from(word).toString("latin1")));
   }
 
   async ping(): Promise<"PONG"> {
     return "PONG";
   }
 
-  async exists(...keys: string[]): Promise<number> {
-    return keys.filter((key) => this.#memory.get(key)).length;
+  async exists(...keys: string[]): Promise<unknown> {
+    return this.#call("EXISTS", ...keys);
   }
 
-  async del(key: string): Promise<void> {
-    this.#memory.drop(key);
+  async del(key: string): Promise<unknown> {
+    return this.#call("DEL", key);
   }
 
-  async zcard(key: string): Promise<number> {
-    return this.#memory.waiting(key).length;
+  async zcard(key: string): Promise<unknown> {
+    return this.#call("ZCARD", key);
   }
 
-  /** Of a resource that several share: of the hold that lasts longest. */
-  async pttl(key: string): Promise<number> {
-    const kept = this.#memory.get<Kept & { holds?: ReadonlyMap<string, Kept> }>(key);
-    const holds = [...(kept?.holds?.values() ?? [])].map((hold) => this.#memory.left(hold));
-    return holds.length > 0 ? Math.max(...holds) : this.#memory.left(kept);
+  async pttl(key: string): Promise<unknown> {
+    return this.#call("PTTL", key);
   }
 
-  async hkeys(key: string): Promise<string[]> {
-    const held = this.#memory.get<Held>(key);
-    return held ? [held.hold] : [];
+  async hkeys(key: string): Promise<unknown> {
+    return this.#call("HKEYS", key);
   }
 
-  async pubsub(_: "NUMSUB", channel: string): Promise<unknown[]> {
-    return [channel, this.#memory.listeners(channel)];
+  async pubsub(_: "NUMSUB", channel: string): Promise<unknown> {
+    return this.#call("PUBSUB", "NUMSUB", channel);
   }
 
   disconnect(): void {}
@@ -96,10 +98,10 @@ export const memory: TopologyKind = {
   name: "memory",
   exemptions: EXEMPTIONS,
   launch: async () => {
-    const store = new Memory();
+    const network = new TestNetwork();
     const clients = new Set<TestClient>();
     const onlooker = (): Redis => {
-      const made = new Onlooker(store);
+      const made = new Onlooker(network.redis);
       standIns.set(made, made as unknown as Link);
       return made as unknown as Redis;
     };
@@ -109,7 +111,7 @@ export const memory: TopologyKind = {
       servers: [],
       connect: onlooker,
       client: (redis, options = {}) => {
-        const client = new TestClient(store, clients, options as TestLocksOptions);
+        const client = new TestClient(network, clients, options as TestLocksOptions);
         return counted(client, redis) as unknown as QuorumClient;
       },
       admins: async () => [onlooker()],

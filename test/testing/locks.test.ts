@@ -1,8 +1,12 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type DeadlockError, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
+import { Unanswered } from "../../src/redis/unanswered.ts";
+import { TestClient } from "../../src/tools/testing/client.ts";
 import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/tools/testing/index.ts";
+import { TestNetwork } from "../../src/tools/testing/test-network.ts";
 import { lockOf } from "../support/permit.ts";
+import { until } from "../support/until.ts";
 
 const open: TestLocks[] = [];
 
@@ -113,6 +117,26 @@ describe("locks in memory", () => {
   });
 });
 
+it("the first tryLock and unlock of a client cost four commands, each answered in the next turns", async () => {
+  const network = new TestNetwork();
+  const run = vi.spyOn(network.redis, "run");
+  const [evalsha, evaluate] = [vi.spyOn(network.redis, "evalsha"), vi.spyOn(network.redis, "eval")];
+  const locks = new TestClient(network, new Set(), {});
+  open.push(locks);
+  let turns = 0;
+  const turn = (): void => {
+    turns++;
+    next = setImmediate(turn);
+  };
+  let next = setImmediate(turn);
+  const lease = await locks.lock("orders").tryLock();
+  await lease?.unlock();
+  clearImmediate(next);
+  // Each script is unknown to a new Redis, and is sent again as text.
+  expect([evalsha, evaluate, run].map(({ mock }) => mock.calls.length)).toEqual([2, 2, 2]);
+  expect(turns).toBeLessThanOrEqual(6);
+});
+
 describe("in a test", () => {
   it("busy: another holder has it, until that is undone", async () => {
     const [one] = pair();
@@ -123,6 +147,12 @@ describe("in a test", () => {
     await expect(one.test.busy("orders", "semaphore" as "lock")).rejects.toThrow("kind must be one of lock,");
     await busy.undo();
     expect((await one.lock("orders").tryLock())?.held).toBe(true);
+  });
+
+  it("busy: the lock of clients with a prefix", async () => {
+    const [one, other] = pair({ prefix: "app:" });
+    await using _ = await one.test.busy("orders");
+    expect(await other.lock("orders").tryLock()).toBe(null);
   });
 
   it.each(["lose", "expire"] as const)(
@@ -200,6 +230,35 @@ describe("in a test", () => {
       false,
       null,
     ]);
+  });
+
+  it("advance: no command looks unanswered, whenever it was sent and however far the clock is moved", async () => {
+    const sweeps = vi.spyOn(Unanswered.prototype, "giveUp");
+    onTestFinished(() => sweeps.mockRestore());
+    const [one, other] = pair();
+    const stranger = createTestLocks();
+    open.push(stranger);
+    const errors: unknown[] = [];
+    for (const locks of [one, other, stranger]) locks.on("error", (error) => errors.push(error));
+    const callers = [one, other, stranger].map(async (locks) => {
+      for (let round = 0; round < 20; round++) {
+        await locks.lock("orders").withLock({ lease: 3_600_000 }, () => {});
+        await locks.semaphore("slots", { permits: 1 }).withPermits({ lease: 3_600_000 }, () => {});
+        await nextTurn();
+      }
+    });
+    let isOver = false;
+    const all = Promise.all(callers).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await Promise.all([one.test.advance(60_000), other.test.advance(10_000), nextTurn()]);
+    await all;
+    const lock = one.lock("orders").lock();
+    await one.test.advance(3_600_000);
+    const { length } = sweeps.mock.calls;
+    await until(() => sweeps.mock.calls.length > length, { what: "a check for unanswered commands" });
+    expect((await lock).held).toBe(true);
+    expect(errors).toEqual([]);
   });
 
   it("advance: a leader that has lost its term leads again after its pause", async () => {

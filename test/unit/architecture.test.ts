@@ -38,11 +38,11 @@ const LAYERS = [
  */
 const FOR_TOOLS = /^src\/((inside|index|redisson|spin|(quorum|fencing|optimistic)\/index)\.ts$|util\/)/;
 /**
- * What one needs besides. `testing` puts a memory in the place of Redis: it builds a client on it,
- * and answers its scripts.
+ * What one needs besides. `testing` puts a Redis in memory behind a client: it has a driver, and
+ * builds a client on it.
  */
 const FURTHER: Record<string, string[]> = {
-  "tools/testing": ["api", "client", "kinds", "redis"],
+  "tools/testing": ["api", "client", "redis"],
 };
 const UPWARD: string[] = [];
 const IN_CIRCLES: string[] = [];
@@ -66,6 +66,9 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/tools/cli/exit-codes.ts": "an error for an exit code",
   "src/tools/cli/run/signals.ts":
     "signals while a command is run: what each of them ends, stops or lets go on",
+  "src/tools/testing/keyspace.ts": "the keys of a Redis, and what it replies",
+  "src/tools/testing/lua-runtime.ts": "what compiled scripts call: Lua's values, functions and errors",
+  "src/tools/testing/memory-link.ts": "connections to a Redis in memory: for commands, and for messages",
   "src/util/timers.ts": "one heap, and what stands in it",
 };
 /** The other files with several classes. */

@@ -17,8 +17,13 @@ const MARK = "INCLUDE";
 
 /** Functions of Lua that return several values, by the names that scripts call them by. */
 const SEVERAL = ["match", "find", "unpack"];
-/** What each library offers: see lua-runtime.ts. */
-const LIBRARIES = { string: "string", table: "table", math: "math", redis: "redis" };
+/** What each library offers: see lua-runtime.ts, and `redis` in memory-redis.ts. */
+const LIBRARIES = {
+  string: ["sub", "byte", "lower", "match", "find", "format"],
+  table: ["insert", "remove", "concat"],
+  math: ["max", "min", "ceil", "floor", "huge"],
+  redis: ["call", "pcall", "error_reply", "acl_check_cmd", "log", "LOG_WARNING"],
+};
 /** How many arguments the functions of lua-runtime.ts take at most. */
 const MOST_ARGUMENTS = {
   tonumber: 1,
@@ -569,7 +574,7 @@ class Emitter {
         return this.#identifier(e.name);
       case "MemberExpression":
         return e.base.name in LIBRARIES && !this.#lookup(e.base.name)
-          ? `${e.base.name === "redis" ? "" : "L."}${LIBRARIES[e.base.name]}.${e.identifier.name}`
+          ? this.#offered(e.base.name, e.identifier.name)
           : `${this.#expression(e.base)}.get(${this.#key(e)})`;
       case "IndexExpression":
         return `${this.#expression(e.base)}.get(${this.#key(e)})`;
@@ -591,6 +596,12 @@ class Emitter {
       default:
         return this.#fail(e);
     }
+  }
+
+  /** A member of a library. `string.gmatch` is for loops only. */
+  #offered(library, name) {
+    if (!LIBRARIES[library].includes(name)) this.#fail(`${library}.${name}`);
+    return `${library === "redis" ? "" : "L."}${library}.${name}`;
   }
 
   #identifier(name) {

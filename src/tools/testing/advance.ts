@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks";
 import { pauses } from "../../util/abort.ts";
 import { clocks } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
-import type { Memory } from "./memory.ts";
+import { settled } from "./test-network.ts";
 
 /** How far the clocks of this process were advanced, in ms, and whether they can be. */
 let ahead = 0;
@@ -27,10 +27,11 @@ export function ownClocks(): void {
 
 /**
  * Advances the clocks by `ms`, from timer to timer: what is due on the way happens at its time, so
- * a renewed lease stays renewed. Resolves when all consequences have happened.
+ * a renewed lease stays renewed. Resolves when all consequences have happened. The clocks stand
+ * still while a reply is under way, so no command looks unanswered.
  */
-export async function advance(ms: number, memory: Memory, timersOf: () => readonly Timers[]): Promise<void> {
-  await memory.settled();
+export async function advance(ms: number, timersOf: () => readonly Timers[]): Promise<void> {
+  await settled();
   for (let left = ms; left > 0; ) {
     const next = Math.min(...timersOf().map((timers) => timers.next), ...pauses.values());
     const step = Math.min(left, Math.max(next - clocks.mono.now(), 0) + GRAIN);
@@ -38,7 +39,7 @@ export async function advance(ms: number, memory: Memory, timersOf: () => readon
     left -= step;
     for (const timers of timersOf()) timers.look();
     for (const [end, at] of pauses) if (at <= clocks.mono.now()) end();
-    await memory.settled();
+    await settled();
   }
 }
 

@@ -1,17 +1,16 @@
 import { performance } from "node:perf_hooks";
 import { checkClientOptions } from "../../api/options.ts";
 import { checkName, checkValue, type Rule, time } from "../../api/validate.ts";
+import { redisServer } from "../../client/server.ts";
 import { ServerClient } from "../../client/server-client.ts";
 import type { Lock, LockClient, LockClientOptions, LossReason, UnfencedLease } from "../../index.ts";
-import type { Place } from "../../redis/driver.ts";
 import { redissonFencedLock, redissonLock } from "../../redisson.ts";
 import { spinLock } from "../../spin.ts";
 import { pause } from "../../util/abort.ts";
 import { quote } from "../../util/quote.ts";
 import { advance, ownClocks } from "./advance.ts";
-import { MemoryCommands } from "./commands.ts";
-import type { Memory } from "./memory.ts";
-import { MemorySubscriptions } from "./subscriptions.ts";
+import { MemoryLink } from "./memory-link.ts";
+import type { TestNetwork } from "./test-network.ts";
 
 /**
  * The options of test locks: those of a client on Redis, except those about replicas and
@@ -96,19 +95,6 @@ export interface TestLocks extends LockClient {
   readonly test: LockTests;
 }
 
-/**
- * The commands of a connection besides the scripts: the server's state, for `check()`, and its
- * keys, for `list()`.
- */
-const placeOf = (memory: Memory): Place =>
-  ({
-    name: "the memory of this process:6379",
-    command: async ([name]) =>
-      name === "SCAN"
-        ? ["0", memory.keys()]
-        : [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
-  }) as Pick<Place, "name" | "command"> as Place;
-
 /** In ms of real time: the code under test may do other things first. */
 const HELD_WITHIN = 1_000;
 
@@ -127,38 +113,35 @@ const TO_ADVANCE = time(0, undefined);
 export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
 
-  constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
+  constructor(network: TestNetwork, clients: Set<TestClient>, options: TestLocksOptions) {
     const barred = BARRED.find((name) => Object.hasOwn(options ?? {}, name));
     if (barred !== undefined)
       throw new TypeError(`Cannot create test locks: ${barred} has no meaning without a Redis`);
     const settings = checkClientOptions(options);
     ownClocks();
-    const place = placeOf(memory);
-    super(
-      {
-        commands: new MemoryCommands(memory, settings),
-        replication: null,
-        subscribe: () => new MemorySubscriptions(memory),
-        places: () => [place],
-        closed: () => clients.delete(this),
-      },
-      settings,
-    );
+    const server = redisServer(new MemoryLink(network), settings);
+    const closed = (): void => {
+      server.closed();
+      clients.delete(this);
+    };
+    super({ ...server, closed }, settings);
     clients.add(this);
     this.test = {
       busy: async (name, kind = "lock") => {
         checkValue("Cannot make a lock busy", "kind", kind, BUSY);
-        return busy(new TestClient(memory, clients, {}), checkName(name), kind);
+        checkName(name);
+        // Keys begin with the prefix, so its lock is that of the clients here.
+        return busy(new TestClient(network, clients, { prefix: options.prefix }), name, kind);
       },
       lose: (name) => TestClient.#loseOf(clients, name, "gone"),
       expire: (name) => TestClient.#loseOf(clients, name, "expired"),
       advance: async (ms) => {
         checkValue("Cannot advance the clock", "ms", ms, TO_ADVANCE);
-        await advance(ms, memory, () =>
+        await advance(ms, () =>
           [...clients].flatMap(({ locks: { timers, watchdog } }) => [timers, watchdog.timers]),
         );
       },
-      another: (more = {}) => new TestClient(memory, clients, { ...options, ...more }),
+      another: (more = {}) => new TestClient(network, clients, { ...options, ...more }),
     };
   }
 

@@ -1,11 +1,11 @@
 import { TestClient, type TestLocks, type TestLocksOptions } from "./client.ts";
-import { Memory } from "./memory.ts";
+import { TestNetwork } from "./test-network.ts";
 
 export type { Busy, BusyKind, LockTests, TestLocks, TestLocksOptions } from "./client.ts";
 
 /**
- * Creates a lock client for tests: the same waiting, leases, scopes, events and errors over the
- * memory of this process, without a Redis. Each one has locks of its own; `locks.test.another()`
+ * Creates a lock client for tests: the client that applications use, and the scripts that it sends,
+ * on a Redis in the memory of this process. Each one has locks of its own; `locks.test.another()`
  * shares them, as another process would. It leaves no timer that keeps the process alive, but
  * callers that wait do: `locks.close({ grace: 0 })` ends them. Fake timers of a test runner do not
  * reach it.
@@ -18,5 +18,5 @@ export type { Busy, BusyKind, LockTests, TestLocks, TestLocksOptions } from "./c
  * console.log(lease.held); // false
  */
 export function createTestLocks(options: TestLocksOptions = {}): TestLocks {
-  return new TestClient(new Memory(), new Set(), options);
+  return new TestClient(new TestNetwork(), new Set(), options);
 }

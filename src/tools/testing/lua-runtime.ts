@@ -25,7 +25,11 @@ export class LuaTable {
     return table;
   }
 
+  /** Of a table with gaps Lua names one of several ends. */
   get size(): number {
+    for (const key of this.#others?.keys() ?? [])
+      if (typeof key === "number" && key >= 1 && Number.isInteger(key))
+        throw new LuaError("no length of a table with gaps");
     return this.#list.length;
   }
 
@@ -67,11 +71,12 @@ export class LuaTable {
   }
 
   insert(place: number, value: LuaValue): void {
+    if (place < 1 || place > this.size + 1) throw new LuaError(`no insert at ${place}`);
     this.#list.splice(place - 1, 0, value);
   }
 
   remove(place: number): LuaValue {
-    return this.#list.splice(place - 1, 1)[0];
+    return place >= 1 && place <= this.size ? this.#list.splice(place - 1, 1)[0] : undefined;
   }
 }
 
@@ -82,18 +87,26 @@ const typeOf = (value: unknown): string => {
 
 // ---- values
 
+/**
+ * A number with so many digits after the point. C rounds a number that lies just between two others
+ * to the even one, and JavaScript away from zero.
+ */
+function rounded(show: (digits: number) => string, digits: number): string {
+  const exact = new RegExp(`^(-?\\d+\\.\\d{${digits}})50*(e.*)?$`).exec(show(100));
+  const [, kept = "", power = ""] = exact ?? [];
+  return /[02468]\.?$/.test(kept) ? kept.replace(/\.$/, "") + power : show(digits);
+}
+
 /** As printf's %.14g. */
 function general(n: number): string {
-  if (Number.isInteger(n) && Math.abs(n) < 1e14) return String(n);
+  if (Number.isInteger(n) && Math.abs(n) < 1e14) return Object.is(n, -0) ? "-0" : String(n);
   if (!Number.isFinite(n)) return Number.isNaN(n) ? "nan" : n > 0 ? "inf" : "-inf";
-  const [, exponent = "0"] = n.toExponential(13).split("e");
+  const [digits = "", exponent = "0"] = rounded((count) => n.toExponential(count), 13).split("e");
   const power = Number(exponent);
   if (power >= -4 && power < 14)
-    return n
-      .toFixed(Math.max(13 - power, 0))
+    return rounded((count) => n.toFixed(count), Math.max(13 - power, 0))
       .replace(/(\.\d*?)0+$/, "$1")
       .replace(/\.$/, "");
-  const [digits = ""] = n.toExponential(13).split("e");
   const sign = power < 0 ? "-" : "+";
   return `${digits.replace(/\.?0+$/, "")}e${sign}${String(Math.abs(power)).padStart(2, "0")}`;
 }
@@ -136,8 +149,9 @@ export function size(value: unknown): number {
 }
 
 function comparable(a: unknown, b: unknown): void {
-  if (typeof a !== typeof b || (typeof a !== "number" && typeof a !== "string"))
-    throw new LuaError(`attempt to compare ${typeOf(a)} with ${typeOf(b)}`);
+  if (typeof a === typeof b && (typeof a === "number" || typeof a === "string")) return;
+  const [one, other] = [typeOf(a), typeOf(b)];
+  throw new LuaError(`attempt to compare ${one === other ? `two ${one} values` : `${one} with ${other}`}`);
 }
 
 type Ordered = number | string;
@@ -174,6 +188,8 @@ const CLASSES: Readonly<Record<string, string>> = {
   x: "0-9A-Fa-f",
 };
 const patterns = new Map<string, RegExp>();
+/** The numbers of the captures of a pattern that give a place: `()`. */
+const places = new WeakMap<RegExp, ReadonlySet<number>>();
 
 /** One item of a pattern, without its repetition; and how long it is. */
 const ITEM = /%(.)|\[(\^?)((?:%.|[^\]%])+)\]|([^%[\]])/y;
@@ -183,9 +199,13 @@ function regExpOf(pattern: string): RegExp {
   if (known) return known;
   const isAnchored = pattern.startsWith("^");
   let source = "";
+  let groups = 0;
+  const ofPlaces = new Set<number>();
   for (let at = isAnchored ? 1 : 0; at < pattern.length; ) {
     const char = pattern.charAt(at);
     if (char === "(" || char === ")" || (char === "$" && at === pattern.length - 1)) {
+      if (char === "(") groups++;
+      if (pattern.startsWith("()", at)) ofPlaces.add(groups);
       source += char;
       at++;
       continue;
@@ -199,9 +219,9 @@ function regExpOf(pattern: string): RegExp {
     if (isRepeated) at++;
     source += `${itemOf(item, pattern)}${isRepeated ? (repeat === "-" ? "*?" : repeat) : ""}`;
   }
-  // With the places of groups: an empty group captures its place.
-  const made = new RegExp(source, `d${isAnchored ? "y" : "g"}`);
+  const made = new RegExp(source, `${isAnchored ? "y" : "g"}${groups > 0 ? "d" : ""}`);
   patterns.set(pattern, made);
+  places.set(made, ofPlaces);
   return made;
 }
 
@@ -233,34 +253,45 @@ function classOf(char: string, pattern: string): string | null {
   return members;
 }
 
-function found(subject: string, pattern: string, from: number): RegExpExecArray | null {
+interface Match {
+  /** From 0; and the place after its end. */
+  readonly from: number;
+  readonly to: number;
+  readonly captures: readonly (string | number)[];
+}
+
+function found(subject: string, pattern: string, from: number): Match | null {
   const regExp = regExpOf(pattern);
   regExp.lastIndex = from;
-  return regExp.exec(subject);
+  const match = regExp.exec(subject);
+  if (!match) return null;
+  const captures = match.slice(1).map((text, i) => {
+    if (!places.get(regExp)?.has(i + 1)) return text;
+    return (match.indices?.[i + 1]?.[0] ?? 0) + 1;
+  });
+  return { from: match.index, to: match.index + match[0].length, captures };
 }
 
 /** A pattern without captures captures all that it matches. */
-function captures(match: RegExpExecArray, pattern: string): (string | number)[] {
-  if (match.length === 1) return [match[0]];
-  const groups = [...pattern.matchAll(/%.|\((\)?)/g)].filter(([group]) => group.startsWith("("));
-  return match.slice(1).map((captured, i) => {
-    const isPlace = groups[i]?.[1] === ")";
-    return isPlace ? (match.indices?.[i + 1]?.[0] ?? 0) + 1 : captured;
-  });
-}
+const capturesOf = (subject: string, { from, to, captures }: Match): readonly (string | number)[] =>
+  captures.length === 0 ? [subject.slice(from, to)] : captures;
 
 /** A place as Lua counts it, from 1; negative: from the end. */
 const placeIn = (subject: string, place: number): number =>
   place >= 0 ? place : Math.max(subject.length + place + 1, 0);
 
-export function* gmatch(subject: unknown, pattern: string): Generator<(string | number)[]> {
+/** Where a search from this place starts, from 0. Lua 5.1 starts one past the end at the end. */
+const startIn = (subject: string, place: number): number =>
+  Math.min(Math.max(placeIn(subject, place) - 1, 0), subject.length);
+
+export function* gmatch(subject: unknown, pattern: string): Generator<readonly (string | number)[]> {
   const all = text(subject);
   if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
   for (let at = 0; ; ) {
     const match = found(all, pattern, at);
     if (!match) return;
-    yield captures(match, pattern);
-    at = match.index + Math.max(match[0].length, 1);
+    yield capturesOf(all, match);
+    at = Math.max(match.to, match.from + 1);
   }
 }
 
@@ -283,22 +314,22 @@ export const string = {
 
   lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
-  match(subject: unknown, pattern: string, from = 1): (string | number)[] {
+  match(subject: unknown, pattern: string, from = 1): readonly (string | number)[] {
     const all = text(subject);
-    const match = found(all, pattern, Math.max(placeIn(all, from) - 1, 0));
-    return match ? captures(match, pattern) : [];
+    const match = found(all, pattern, startIn(all, from));
+    return match ? capturesOf(all, match) : [];
   },
 
-  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string | undefined)[] {
+  find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string)[] {
     const all = text(subject);
-    const start = Math.max(placeIn(all, from) - 1, 0);
+    const start = startIn(all, from);
     if (isPlain) {
       const at = all.indexOf(pattern, start);
       return at < 0 ? [] : [at + 1, at + pattern.length];
     }
     const match = found(all, pattern, start);
     if (!match) return [];
-    return [match.index + 1, match.index + match[0].length, ...match.slice(1)];
+    return [match.from + 1, match.to, ...match.captures];
   },
 
   /** %d, %f and %s, with a width, leading zeros and digits after the point. */
@@ -322,7 +353,10 @@ function formatted(form: string, kind: string, value: LuaValue, digits: string |
   if (!Number.isFinite(n)) throw new LuaError(`bad argument to format: ${n}`);
   if (kind === "d") return BigInt(Math.trunc(n)).toString();
   if (kind !== "f") throw new LuaError(`format not supported: ${form}`);
-  return Math.abs(n) < 1e21 ? n.toFixed(digits === undefined ? 6 : Number(digits)) : BigInt(n).toString();
+  const count = digits === undefined ? 6 : Number(digits);
+  if (Math.abs(n) < 1e21)
+    return Number.isInteger(n) ? n.toFixed(count) : rounded((to) => n.toFixed(to), count);
+  return `${BigInt(n)}${count > 0 ? `.${"0".repeat(count)}` : ""}`;
 }
 
 export const math = {

@@ -202,7 +202,7 @@ function outcome(run: () => Reply): Reply | Error {
 }
 
 /** A connection for messages. */
-export class MemoryListener implements Listener, End {
+class MemoryListener implements Listener, End {
   isReady = false;
   readonly #network: Network;
   readonly #events: ListenerEvents;

@@ -18,7 +18,7 @@ const lacking = (command: string, option: string | undefined): never => {
 
 function integer(word = ""): number {
   const n = Number(word);
-  if (!/^-?\d+$/.test(word) || !Number.isSafeInteger(n))
+  if (!/^(0|-?[1-9]\d*)$/.test(word) || !Number.isSafeInteger(n))
     throw new RedisError("ERR value is not an integer or out of range");
   return n;
 }
@@ -110,11 +110,11 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   PEXPIRE(db, [key = "", ms, option]) {
     if (option !== undefined) lacking("PEXPIRE", option);
+    const until = db.ms + integer(ms);
     const kept = db.find(key);
     if (!kept) return 0;
-    const left = integer(ms);
-    if (left <= 0) db.keys.delete(key);
-    else kept.until = db.ms + left;
+    if (until <= db.ms) db.keys.delete(key);
+    else kept.until = until;
     return 1;
   },
   PERSIST(db, [key = ""]) {
@@ -141,17 +141,19 @@ export const commands: Readonly<Record<string, Command>> = {
   GET: (db, [key]) => find(db, key, "string") ?? null,
   SET(db, [key = "", value = "", ...options]) {
     let until = Number.POSITIVE_INFINITY;
+    const known = db.find(key) !== undefined;
+    let isRefused = false;
     while (options.length > 0) {
       const option = options.shift()?.toUpperCase();
-      if (option === "NX" || option === "XX") {
-        if (!db.find(key) !== (option === "NX")) return null;
-      } else if (option === "KEEPTTL") until = db.find(key)?.until ?? until;
+      if (option === "NX" || option === "XX") isRefused ||= known !== (option === "XX");
+      else if (option === "KEEPTTL") until = db.find(key)?.until ?? until;
       else if (option === "PX") {
         const ms = integer(options.shift());
         if (ms <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
         until = db.ms + ms;
       } else lacking("SET", option);
     }
+    if (isRefused) return null;
     db.keys.set(key, { type: "string", value, until });
     return OK;
   },
@@ -161,10 +163,12 @@ export const commands: Readonly<Record<string, Command>> = {
     return before;
   },
   SETRANGE(db, [key = "", place, value = ""]) {
-    const before = find(db, key, "string") ?? "";
     const at = integer(place);
+    if (at < 0) throw new RedisError("ERR offset is out of range");
+    const before = find(db, key, "string") ?? "";
+    if (value === "") return before.length;
     const after = before.padEnd(at, "\0").slice(0, at) + value + before.slice(at + value.length);
-    if (after !== "") write(db, key, after);
+    write(db, key, after);
     return after.length;
   },
   INCR(db, [key = ""]) {
@@ -233,18 +237,21 @@ export const commands: Readonly<Record<string, Command>> = {
     return set === undefined || rank < 0 ? null : set.size - 1 - rank;
   },
   ZRANGE(db, [key, from = "", to = "", ...options]) {
-    const set = find(db, key, "zset");
     const [option, ...more] = options.map((word) => word.toUpperCase());
-    if (option === "BYLEX") return byText(set?.members ?? [], from, to, more);
+    if (option === "BYLEX") return byText(find(db, key, "zset") ?? new SortedSet(), from, to, more);
     if (option !== undefined && option !== "WITHSCORES") lacking("ZRANGE", option);
     if (more.length > 0) lacking("ZRANGE", more[0]);
-    const members = slice(set?.members ?? [], integer(from), integer(to));
+    const [first, last] = [integer(from), integer(to)];
+    const set = find(db, key, "zset");
+    const members = slice(set?.members ?? [], first, last);
     return set && option ? withScores(set, members) : members;
   },
   ZPOPMIN(db, [key = "", count = "1"]) {
+    const most = integer(count);
+    if (most < 0) throw new RedisError("ERR value is out of range, must be positive");
     const set = find(db, key, "zset");
     if (!set) return [];
-    const popped = withScores(set, set.members.slice(0, integer(count)));
+    const popped = withScores(set, set.members.slice(0, most));
     removed(
       db,
       key,
@@ -253,11 +260,12 @@ export const commands: Readonly<Record<string, Command>> = {
     return popped;
   },
   ZREMRANGEBYRANK(db, [key = "", from, to]) {
-    return removed(db, key, slice(find(db, key, "zset")?.members ?? [], integer(from), integer(to)));
+    const [first, last] = [integer(from), integer(to)];
+    return removed(db, key, slice(find(db, key, "zset")?.members ?? [], first, last));
   },
   ZREMRANGEBYSCORE(db, [key = "", from, to]) {
-    const set = find(db, key, "zset");
     const [low, high] = [limit(from), limit(to)];
+    const set = find(db, key, "zset");
     const members = set?.members.filter((member) => {
       const score = set.score(member) as number;
       const isLow = score < low.at || (low.isOpen && score === low.at);
@@ -278,7 +286,10 @@ export const commands: Readonly<Record<string, Command>> = {
 };
 
 /** Between texts such as "[a" (with it) and "(b" (without it), of members with one score. */
-function byText(members: readonly string[], from: string, to: string, options: readonly string[]): string[] {
+function byText(set: SortedSet, from: string, to: string, options: readonly string[]): string[] {
+  const { members } = set;
+  if (set.score(members[0] ?? "") !== set.score(members.at(-1) ?? ""))
+    lacking("ZRANGE BYLEX", "members with several scores");
   const [word, offset, count] = options;
   if (word !== undefined && word !== "LIMIT") lacking("ZRANGE BYLEX", word);
   if (!/^[[(]/.test(from) || !/^[[(]/.test(to)) lacking("ZRANGE BYLEX", `${from} ${to}`);

@@ -42,8 +42,8 @@ export class SortedSet {
     for (let high = this.#order.length; low < high; ) {
       const middle = (low + high) >> 1;
       const other = this.#order[middle] as string;
-      const between = (this.#scores.get(other) as number) - score;
-      if (between < 0 || (between === 0 && other < member)) low = middle + 1;
+      const known = this.#scores.get(other) as number;
+      if (known < score || (known === score && other < member)) low = middle + 1;
       else high = middle;
     }
     return low;
