@@ -35,9 +35,12 @@ export class Keyspace {
   readonly #clock: () => number;
   #frozen: number | null = null;
 
+  readonly version: string;
+
   /** `clock`: its time, in µs. */
-  constructor(clock: () => number) {
+  constructor(clock: () => number, version = "7.2.0") {
     this.#clock = clock;
+    this.version = version;
     this.#started = this.micros;
   }
 
