@@ -65,10 +65,17 @@ else one[4] = redis.call("LRANGE", key, 0, -1) end
 end
 return all`;
 
-/** Waits for so many changes of the millisecond. */
-const WAIT = `local function ms() local time = redis.call("TIME") return time[1] * 1000 + math.floor(time[2] / 1000) end
-local since = ms()
-repeat until ms() - since >= tonumber(ARGV[1])`;
+/**
+ * Works for so many ms. Since 7.2 TIME stands still while a script runs, and os.clock does not; 6.2 has
+ * no os.clock.
+ */
+const WAIT = `local os = rawget(_G, "os")
+local function now()
+local time = redis.call("TIME")
+return os and os.clock() * 1000 or time[1] * 1000 + time[2] / 1000
+end
+local since = now()
+repeat until now() - since >= tonumber(ARGV[1])`;
 
 /** So many executions are on their way at a time. */
 const AT_ONCE = 250;
@@ -126,22 +133,34 @@ export class RealServer {
     return outcomes;
   }
 
+  /** Then waits for so many ms, if there is a key. */
+  #restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState])[], ms: number): void {
+    restore(pipeline, keys);
+    if (keys.length > 0 && ms > 0) pipeline.call("EVALSHA", this.#tools.wait, 0, ms);
+  }
+
   async #runSome(executions: readonly Execution[]): Promise<Outcome[]> {
     const pipeline = this.#redis.pipeline();
     const places: number[] = [];
     for (const one of executions) {
       const keys = [...one.before];
-      const ended = keys.filter(([, { ttl }]) => ttl <= 0);
+      const some = (fits: (ttl: number) => boolean) => keys.filter(([, { ttl }]) => fits(ttl));
       pipeline.call("FLUSHDB");
-      restore(pipeline, ended);
       // A key lives until after the millisecond in which it ends.
-      if (ended.length > 0) {
-        const changes = ended.some(([, { ttl }]) => ttl < 0) ? 2 : 1;
-        pipeline.call("EVALSHA", this.#tools.wait, 0, changes);
-      }
-      restore(
+      this.#restore(
         pipeline,
-        keys.filter(([, { ttl }]) => ttl > 0),
+        some((ttl) => ttl < 0),
+        2,
+      );
+      this.#restore(
+        pipeline,
+        some((ttl) => ttl === 0),
+        1,
+      );
+      this.#restore(
+        pipeline,
+        some((ttl) => ttl > 0),
+        0,
       );
       places.push(pipeline.length);
       pipeline.time();
