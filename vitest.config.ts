@@ -11,12 +11,14 @@ const SUPPORT = "test/support/**/*.test.ts";
 /** Tests of a behaviour under faults are next to its other tests. */
 const FAULTS = "test/**/*.faults.test.ts";
 /**
- * The promises of every lock kind: on one server in the default suite, and elsewhere in suites that
- * set `contractsOn`.
+ * The promises of every lock kind: on one server in the suite `real`, and elsewhere in suites that
+ * set `contractsOn`. In the default suite they run in virtual time.
  */
 const CONTRACTS = "test/**/*.contract.test.ts";
 /** These measure time, CPU or memory of large crowds: for a quiet machine, by hand. */
 const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-beside-waiters.test.ts"];
+/** These run in virtual time. */
+const VIRTUAL_TIME = ["test/contract/virtual-time.test.ts", "test/world/virtual-time.test.ts"];
 
 /**
  * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
@@ -80,7 +82,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, ...ALONE, ...LATE],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, CONTRACTS, ...ALONE, ...LATE, ...VIRTUAL_TIME],
           isolate: false,
         },
       },
@@ -92,7 +94,21 @@ export default defineConfig({
           exclude: [OWN_SUITES, SUPPORT, FAULTS],
         },
       },
+      // In virtual time no test waits, and none can be late. Each file has a process of its own: its
+      // events do not depend on other files.
+      {
+        extends: true,
+        test: {
+          name: "default, virtual time",
+          include: VIRTUAL_TIME,
+          setupFiles: ["test/world/begin.ts", "test/support/warnings.ts"],
+          // A test that hangs in virtual time is given up at once, and keeps its place for a minute.
+          maxConcurrency: 1_000,
+        },
+      },
       { extends: true, test: { name: "smoke", include: SMOKE } },
+      // The contract of every lock kind on one real server, or on three masters.
+      { extends: true, test: { name: "real", include: [CONTRACTS], isolate: false } },
       { extends: true, test: { name: "late", include: LATE, maxWorkers: 1 } },
       // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
       {
@@ -114,7 +130,7 @@ export default defineConfig({
         },
       },
       // Simulated processes in virtual time.
-      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"] } },
+      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"], exclude: VIRTUAL_TIME } },
       // The package as users get it, built and compiled against.
       {
         extends: true,

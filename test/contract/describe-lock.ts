@@ -1,5 +1,5 @@
 import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { exemptionOf, idlePatterns, testsIn } from "../support/exemption.ts";
+import { type Exemption, exemptionOf, idlePatterns, testsIn } from "../support/exemption.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
@@ -12,13 +12,14 @@ import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
 import { forms } from "./forms.ts";
+import { happyPath } from "./happy-path.ts";
 import { inspection } from "./inspection.ts";
 import { exemptionsOf, KINDS, type Kind } from "./kinds.ts";
 import { leases } from "./leases.ts";
 import { leasesLeftBehind } from "./leases-left-behind.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
-import { placesOf } from "./places.ts";
+import { placesOf, usualPlaceOf } from "./places.ts";
 import { reentrance } from "./reentrance.ts";
 import { renewal } from "./renewal.ts";
 import { scopes } from "./scopes.ts";
@@ -30,6 +31,7 @@ import { waiting } from "./waiting.ts";
 import { wakeUps } from "./wake-ups.ts";
 
 const THEMES = [
+  happyPath,
   exclusion,
   forms,
   wakeUps,
@@ -58,23 +60,39 @@ const THEMES = [
 ];
 
 /**
- * The contract that every lock kind keeps, wherever the suite that runs asks for it: on one server,
- * on every other topology, in memory. A new kind is a file `<kind>.contract.test.ts` with this one
- * line. Each kind has its own, because a run spreads files over its workers, and not what is in
- * them.
+ * The contract that every lock kind keeps. A new kind is a file `<kind>.contract.test.ts` with this
+ * one line. Each kind has its own, because a run spreads files over its workers, and not what is in
+ * them. `places`: where; left out: where the suite that runs asks for it.
  *
  * @example describeLock("fairLock");
  */
-export function describeLock(kind: Kind): void {
-  const places = placesOf(kind);
+export function describeLock(kind: Kind, places: readonly TopologyKind[] = placesOf(kind)): void {
   if (places.length === 0) it.skip("no requested topology supports this kind", () => {});
-  for (const place of places) describeOn(kind, place);
+  for (const place of places)
+    describeOn(kind, place, (subject, exempt) => {
+      for (const theme of THEMES) theme(subject);
+      // What these do to one server's clock has a meaning of its own for several: test/quorum/tokens.test.ts.
+      if (KINDS[kind].tokens && !KINDS[kind].isQuorum) tokens(subject);
+
+      it("has no exemption that matches no test", ({ task }) => {
+        expect(idlePatterns(exempt, testsIn(task.suite))).toEqual([]);
+      });
+    });
 }
 
-function describeOn(kind: Kind, { name, launch, exemptions = [] }: TopologyKind): void {
-  const exempt = [...exemptionsOf(kind), ...exemptions];
-  describe(`${kind} on ${name}`, () => {
-    const subject = new Subject(kind, launch);
+/** The part of the contract that the default suite runs on a real Redis. */
+export function describeHappyPath(kind: Kind): void {
+  describeOn(kind, usualPlaceOf(kind), happyPath);
+}
+
+function describeOn(
+  kind: Kind,
+  place: TopologyKind,
+  themes: (subject: Subject, exempt: readonly Exemption[]) => void,
+): void {
+  const exempt = [...exemptionsOf(kind), ...(place.exemptions ?? [])];
+  describe(`${kind} on ${place.name}`, () => {
+    const subject = new Subject(kind, place);
     beforeAll(subject.open);
     aroundEach(subject.around);
     beforeEach(({ task, skip }) => {
@@ -83,13 +101,6 @@ function describeOn(kind: Kind, { name, launch, exemptions = [] }: TopologyKind)
     });
     afterEach(subject.leavesNothing);
     afterAll(subject.close);
-
-    for (const theme of THEMES) theme(subject);
-    // What these do to one server's clock has a meaning of its own for several: test/quorum/tokens.test.ts.
-    if (KINDS[kind].tokens && !KINDS[kind].isQuorum) tokens(subject);
-
-    it("has no exemption that matches no test", ({ task }) => {
-      expect(idlePatterns(exempt, testsIn(task.suite))).toEqual([]);
-    });
+    themes(subject, exempt);
   });
 }

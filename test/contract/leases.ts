@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { GRANT_WINDOW } from "../../src/defaults.ts";
 import { type Lock, LockError, LockLostError } from "../../src/index.ts";
 import { onScript } from "../support/scripts-sent.ts";
 import { STAY_WINDOW } from "../support/stays.ts";
@@ -99,6 +100,26 @@ export function leases(subject: Subject): void {
       expect(await lossOf(left.signal)).toBe("expired");
       for (const lease of leases) await lease.unlock();
     });
+
+    it.runIf(subject.queues && !subject.isCounted)(
+      "a granted lock lives in Redis for the grant window, until its new holder has claimed it",
+      async ({ onTestFinished }) => {
+        const party = await subject.join();
+        party.locks.on("error", () => {}); // the claim that gets no answer
+        const { name, mine } = subject.pair();
+        const lease = await mine.lock();
+        const waiter = subject.of(party, name).lock();
+        await subject.untilWaiting(name, 1);
+        await party.redis.ping(); // its client has read that it waits
+        const restore = onScript(party.redis, () => {}, onTestFinished);
+        await lease.unlock();
+        const granted = await waiter;
+        const left = await subject.first.redis.pttl(subject.key(name));
+        restore();
+        expect([left > 0, left <= GRANT_WINDOW]).toEqual([true, true]);
+        await granted.unlock();
+      },
+    );
 
     it("maxHold ends a lease that the watchdog would renew", async () => {
       const party = await subject.join({ leaseTime: KEPT });

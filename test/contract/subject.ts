@@ -12,10 +12,11 @@ import {
   type ReentranceOptions,
 } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
+import { launchServer } from "../../tools/redis/index.ts";
 import { carrier } from "../support/carrier.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
-import type { Topology } from "../support/servers/topology.ts";
+import type { OwnServer, Topology, TopologyKind } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
 import { KINDS, type Kind, type Traits } from "./kinds.ts";
 
@@ -37,11 +38,18 @@ export class Subject implements Traits {
   readonly counter: boolean;
   readonly isQuorum: boolean;
   readonly client: LockClientOptions;
+  /** What a hook or a test does is to run in this. */
+  readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Starts a server that a test may empty and restart. */
+  readonly ownServer: () => Promise<OwnServer>;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
-  /** Of each test the locks that it uses: some tests run side by side. */
-  readonly #names = new AsyncLocalStorage<Set<string>>();
+  /**
+   * Of each test the locks that it uses, and the clients that joined in it: some tests run side by
+   * side.
+   */
+  readonly #tests = new AsyncLocalStorage<{ readonly names: Set<string>; readonly parties: Parties }>();
   /**
    * The clients that have said that they wait, by lock: all that is known of waiters that hear no
    * messages.
@@ -53,9 +61,11 @@ export class Subject implements Traits {
   /** Makes others give up what they keep. */
   #third: Party | undefined;
 
-  /** `launch`: starts what it runs on. */
-  constructor(kind: Kind, launch: () => Promise<Topology>) {
+  /** `place`: what it runs on. */
+  constructor(kind: Kind, { launch, ownServer = realServer, during = (work) => work() }: TopologyKind) {
     const traits = KINDS[kind];
+    this.during = during;
+    this.ownServer = ownServer;
     this.#launch = launch;
     this.kind = traits.method ?? (kind as Maker);
     this.eventKind = traits.eventKind;
@@ -66,20 +76,23 @@ export class Subject implements Traits {
     this.client = traits.client ?? {};
   }
 
-  readonly open = async (): Promise<void> => {
+  readonly open = (): Promise<void> => this.during(() => this.#opened());
+
+  async #opened(): Promise<void> {
     // What it keeps is not to hang on what it has learned.
     if (this.lingers) this.#keeps = vi.spyOn(LingerLearner.prototype, "keeps").mockReturnValue(true);
     this.#topology = await this.#launch();
     this.#first = await this.join();
     this.#second = await this.join();
     if (this.lingers) this.#third = await this.join({ linger: 0 });
-  };
+  }
 
-  readonly close = async (): Promise<void> => {
-    this.#keeps?.mockRestore();
-    await this.#parties.close();
-    await this.#topology?.stop();
-  };
+  readonly close = (): Promise<void> =>
+    this.during(async () => {
+      this.#keeps?.mockRestore();
+      await this.#parties.close();
+      await this.#topology?.stop();
+    });
 
   /** Another connection, which the test closes. */
   connect(): Redis {
@@ -98,9 +111,10 @@ export class Subject implements Traits {
     return opened(this.#second);
   }
 
-  /** A further client; one that never waited has no subscriber yet. */
+  /** A further client, to the end of the test; one that never waited has no subscriber yet. */
   async join(client: LockClientOptions = {}): Promise<Party> {
-    const party = await this.#parties.join({
+    const parties = this.#tests.getStore()?.parties ?? this.#parties;
+    const party = await parties.join({
       client: { ...this.client, ...client },
       connect: () => this.connect(),
       create: (redis, options) => this.create(redis, options),
@@ -198,7 +212,7 @@ export class Subject implements Traits {
 
   /** A lock name of its own for a test, which must leave nothing under it. */
   name(name = freshName(this.kind)): string {
-    opened(this.#names.getStore()).add(name);
+    opened(this.#tests.getStore()).names.add(name);
     return name;
   }
 
@@ -273,12 +287,15 @@ export class Subject implements Traits {
     await until(async () => (await exists()).every((count) => count === 1), { what: "the lock everywhere" });
   }
 
-  /** Every test is to run in this: its locks are known as its own. */
-  readonly around = (test: () => Promise<void>): Promise<void> => this.#names.run(new Set(), test);
+  /** Every test is to run in this: its locks and clients are known as its own. */
+  readonly around = (test: () => Promise<void>): Promise<void> => {
+    const own = { names: new Set<string>(), parties: new Parties() };
+    return this.during(() => this.#tests.run(own, test).finally(own.parties.close));
+  };
 
   /** Every test gives back what it took: no lock, no place in a queue, no subscription stays. */
   readonly leavesNothing = async (): Promise<void> => {
-    for (const name of opened(this.#names.getStore())) {
+    for (const name of opened(this.#tests.getStore()).names) {
       this.#said.delete(name);
       // A cached lock is given up at once when another client wants it.
       if (this.#third) await (await this.of(this.#third, name).lock({ wait: LEAVING })).unlock();
@@ -299,4 +316,13 @@ export class Subject implements Traits {
 function opened<T>(part: T | undefined): T {
   if (part === undefined) throw new Error("The subject is not open yet: use it inside of tests");
   return part;
+}
+
+async function realServer(): Promise<OwnServer> {
+  const server = await launchServer();
+  return {
+    join: (parties, client) => parties.join({ url: server.url, client }),
+    restart: () => server.restart(),
+    stop: () => server.stop(),
+  };
 }

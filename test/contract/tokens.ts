@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties, type Party } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
+import type { OwnServer } from "../support/servers/topology.ts";
 import { STAY_FRESH } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { failure, leased, lossOf } from "./observe.ts";
@@ -16,20 +16,24 @@ const CLOCK = "holdfast:clock";
 export function tokens(subject: Subject): void {
   describe("tokens", () => {
     const parties = new Parties();
-    let server: LocalServer;
+    let server: OwnServer;
     let first: Party;
     let second: Party;
     let tokens: number[];
 
-    beforeAll(async () => {
-      server = await launchServer();
-      first = await parties.join({ url: server.url, client: subject.client });
-      second = await parties.join({ url: server.url, client: subject.client });
-    });
-    afterAll(async () => {
-      await parties.close();
-      await server?.stop();
-    });
+    beforeAll(() =>
+      subject.during(async () => {
+        server = await subject.ownServer();
+        first = await server.join(parties, subject.client);
+        second = await server.join(parties, subject.client);
+      }),
+    );
+    afterAll(() =>
+      subject.during(async () => {
+        await parties.close();
+        await server?.stop();
+      }),
+    );
     beforeEach(async () => {
       tokens = [];
       await forget();

@@ -14,4 +14,5 @@ export class LongestFirst extends BaseSequencer {
   }
 }
 
-const isContract = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith(".contract.test.ts");
+const isContract = ({ moduleId }: TestSpecification): boolean =>
+  moduleId.endsWith(".contract.test.ts") || moduleId.includes("/test/contract/");

@@ -1,4 +1,4 @@
-import type { LockClient } from "../../src/index.ts";
+import type { LockClient, LockOptions } from "../../src/index.ts";
 import { type KindName, kinds, PERMITS } from "./kinds.ts";
 import type { Holding, Member, Request, Run } from "./run.ts";
 
@@ -70,6 +70,26 @@ export async function ask(
   signal: AbortSignal | null,
   client: LockClient = request.member.client,
 ): Promise<Holding | null> {
+  const outcome = await take(run, request, signal, client);
+  if (outcome === null || "lease" in outcome) return outcome;
+  const { error } = outcome;
+  const why = error === null ? "busy" : codeOf(error);
+  if (why === "busy") run.counts.busy++;
+  else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
+  else if (why === ABORTED) run.counts.aborted++;
+  else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+  else run.fail(`${request.kindName} ${request.name}: ${(error as Error).stack}`);
+  return null;
+}
+
+/** Asks, and tells the checks. Returns the error without a lease; null: its process has crashed. */
+export async function take(
+  run: Run,
+  request: Request,
+  signal: AbortSignal | null,
+  client: LockClient = request.member.client,
+  more: LockOptions = {},
+): Promise<Holding | { readonly error: unknown } | null> {
   const { member, kind, kindName, name, units, wait, isFixed } = request;
   const { process } = member;
   run.requests.add(request);
@@ -79,22 +99,19 @@ export async function ask(
   let got: Holding["lease"] | null = null;
   let error: unknown = null;
   try {
-    got = await kind.take(process.product, client, name, { wait, lease, signal, units });
+    got = await kind.take(process.product, client, name, { wait, lease, signal, units, more });
   } catch (caught) {
     error = caught ?? new Error("thrown: nothing");
   }
   run.requests.delete(request);
   if (process.isDead) return null;
   if (got === null) {
-    const why = error === null ? "busy" : codeOf(error);
-    run.story.tell(process.name, `does not get ${kindName} ${name}: ${why}`);
-    if (why === "busy") run.counts.busy++;
-    else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
-    else if (why === ABORTED) run.counts.aborted++;
-    else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-    else run.fail(`${kindName} ${name}: ${(error as Error).stack}`);
+    run.story.tell(
+      process.name,
+      `does not get ${kindName} ${name}: ${error === null ? "busy" : codeOf(error)}`,
+    );
     for (const check of run.checks) check.refused?.(request, error);
-    return null;
+    return { error };
   }
   // Not a copy: an abort is recorded in the request.
   const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
@@ -109,6 +126,16 @@ export async function ask(
 }
 
 export async function giveBack(run: Run, holding: Holding): Promise<void> {
+  const { kindName, name } = holding;
+  const error = await leave(run, holding);
+  if (error === null) return;
+  if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
+  else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
+  else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
+}
+
+/** Gives it back, and tells the checks. Returns the error of that, or null. */
+export async function leave(run: Run, holding: Holding): Promise<unknown> {
   const { member, kindName, name, lease } = holding;
   const { process } = member;
   for (const check of run.checks) check.leaving?.(holding);
@@ -121,14 +148,10 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
   } catch (caught) {
     error = caught;
   }
-  if (process.isDead) return;
-  if (error !== null) {
-    run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
-    if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
-    else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-    else run.fail(`giving ${kindName} ${name} back: ${(error as Error).stack}`);
-  }
+  if (process.isDead) return null;
+  if (error !== null) run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
   for (const check of run.checks) check.left?.(holding, error);
+  return error;
 }
 
 export const isAbort = (error: unknown): boolean => (error as Error | null)?.message === ABORTED;

@@ -7,7 +7,7 @@ export interface Grant extends Owned {
   readonly script: string;
   readonly at: number;
   readonly age: number;
-  /** It owned this before, and had ended: a late copy of its command brought it back. */
+  /** A late copy of a command made it, after its hold had ended, or after its reply. */
   readonly isGhost: boolean;
 }
 
@@ -25,14 +25,15 @@ export class Grants {
   }
 
   /** After a script. Returns the holds that it has brought into Redis. */
-  ran(script: string, keys: readonly string[], age: number): Grant[] {
+  ran(script: string, keys: readonly string[], age: number, isCopy: boolean): Grant[] {
     const made: Grant[] = [];
     for (const key of keys) {
       if (nameOf(key) === null) continue;
       const before = this.#present.get(key);
       const now = new Map<string, Grant>();
       for (const owned of ownersOf(this.#run, key)) {
-        const isGhost = this.#ended.has(owned.hold);
+        const isLate = isCopy && !PASSING.test(script);
+        const isGhost = isLate || this.#ended.has(owned.hold);
         const known = before?.get(owned.hold);
         const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isGhost };
         now.set(owned.hold, grant);

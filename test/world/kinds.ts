@@ -1,4 +1,4 @@
-import type { Lock, LockClient, PermitLease, UnfencedLease } from "../../src/index.ts";
+import type { Lock, LockClient, LockOptions, PermitLease, UnfencedLease } from "../../src/index.ts";
 import type { Product } from "./product.ts";
 
 export type AnyLease = UnfencedLease | PermitLease;
@@ -13,6 +13,8 @@ export interface Wanted {
   readonly lease: number | null;
   readonly signal: AbortSignal | null;
   readonly units: number;
+  /** Further options. */
+  readonly more?: LockOptions;
 }
 
 export const PERMITS = 3;
@@ -31,10 +33,15 @@ export interface Kind {
 
 type LockOf = (product: Product, client: LockClient, name: string) => Lock<UnfencedLease>;
 
-async function lockWith(lock: Lock<UnfencedLease>, { wait, lease, signal }: Wanted) {
-  if (wait === null) return lock.tryLock();
-  const time = Number.isFinite(wait) ? { wait } : {};
-  return lock.lock({ ...time, ...(lease !== null && { lease }), ...(signal && { signal }) });
+const optionsOf = ({ wait, lease, signal, more }: Wanted): LockOptions => ({
+  ...(wait !== null && Number.isFinite(wait) && { wait }),
+  ...(lease !== null && { lease }),
+  ...(signal && { signal }),
+  ...more,
+});
+
+async function lockWith(lock: Lock<UnfencedLease>, wanted: Wanted) {
+  return wanted.wait === null ? lock.tryLock(optionsOf(wanted)) : lock.lock(optionsOf(wanted));
 }
 
 const kindOf = (mode: Mode, family: string, isFair: boolean, lockOf: LockOf, hasTokens = true): Kind => ({
@@ -50,11 +57,12 @@ const semaphore = (family: string, fair: boolean): Kind => ({
   family,
   isFair: fair,
   hasTokens: true,
-  take(_, client, name, { wait, lease, signal, units }) {
+  take(_, client, name, wanted) {
     const permits = client.semaphore(name, { permits: PERMITS, fair });
-    if (wait === null) return permits.tryAcquire(units);
-    const time = Number.isFinite(wait) ? { wait } : {};
-    return permits.acquire(units, { ...time, ...(lease !== null && { lease }), ...(signal && { signal }) });
+    const { wait, units } = wanted;
+    return wait === null
+      ? permits.tryAcquire(units, optionsOf(wanted))
+      : permits.acquire(units, optionsOf(wanted));
   },
 });
 

@@ -115,8 +115,9 @@ export class SimulatedWire implements Wire {
   }
 
   toServer(work: () => void): void {
+    if (this.process.isDead) return;
     const { time, server } = this.#at;
-    this.#lastUp = Math.max(this.#lastUp + GAP, time.now + this.#delay(), this.frozen.until);
+    this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
     const served = (): void => server.turn(() => this.#isServed && work());
     time.at(this.#lastUp, INPUT, null, () => {
       if (this.#strandedUntil === null || this.#strandedUntil <= time.now) {
@@ -166,6 +167,15 @@ export class SimulatedWire implements Wire {
     this.process.soon(() => this.end.lose());
   }
 
+  /** The server drops it, and the process does not notice: nothing arrives any more. */
+  abandon(): void {
+    const { story } = this.#at;
+    story.tell("network", `the server drops a connection of ${this.process.name}, which does not notice`);
+    this.#isServed = false;
+    this.deafUntil = Number.POSITIVE_INFINITY;
+    this.#leave(0);
+  }
+
   close(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -177,6 +187,9 @@ export class SimulatedWire implements Wire {
     time.at(Math.max(this.#lastUp, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
   }
 }
+
+/** A step of a command: sent by its process, run by Redis, or its reply arrived. */
+export type Step = "sent" | "executed" | "answered";
 
 /** The way of one process to the server. */
 export class ProcessNetwork implements Network {
@@ -190,7 +203,15 @@ export class ProcessNetwork implements Network {
   lostAt = Number.POSITIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  onRan: (script: string, keys: readonly string[], age: number) => void = () => {};
+  /** `isCopy`: its caller had the reply of another copy before the script ran. */
+  onRan: (script: string, keys: readonly string[], age: number, isCopy: boolean) => void = () => {};
+  /** Called at each step of each command; `reply`: of one that was executed. */
+  onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
+  /** Called after a message was read. */
+  onMessage: (message: string) => void = () => {};
+  /** Nothing reaches the server before this time on a connection that is made now. */
+  unreachableUntil = Number.NEGATIVE_INFINITY;
+  readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
 
@@ -202,6 +223,7 @@ export class ProcessNetwork implements Network {
 
   connect(end: End, closed: () => void): Wire {
     const wire = new SimulatedWire(this.#at, this.#process, end, closed);
+    wire.frozen.until = this.unreachableUntil;
     for (const old of this.wires) if (!old.isOpen) this.wires.delete(old);
     this.wires.add(wire);
     this.#lost.delete(end);
@@ -225,6 +247,7 @@ export class ProcessNetwork implements Network {
   sent(call: Call, link: MemoryLink): void {
     const { story } = this.#at;
     story.tell(this.#process.name, `sends ${call.script.name} ${shown(call)}`);
+    this.onStep("sent", call, null);
     const { trap } = this;
     const wire = this.wireOf(link);
     if (!trap?.names.test(call.script.name) || !wire) return;
@@ -232,12 +255,20 @@ export class ProcessNetwork implements Network {
     trap.spring(wire);
   }
 
+  answered(call: Call): void {
+    this.#answered.add(call);
+    this.onStep("answered", call, null);
+  }
+
   received(message: string): void {
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
+    this.onMessage(message);
   }
 
   ran(call: Call, reply: Reply | Error): void {
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    this.onRan(call.script.name, call.keys.full, this.#process.mono() - call.since);
+    const age = this.#process.monoAt(this.#at.time.now) - call.since;
+    this.onRan(call.script.name, call.keys.full, age, this.#answered.has(call));
+    this.onStep("executed", call, reply);
   }
 }

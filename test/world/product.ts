@@ -10,6 +10,8 @@ export interface Product {
   readonly checkClientOptions: typeof import("../../src/api/options.ts").checkClientOptions;
   /** Of the scripts of this product, whatever they do. */
   readonly MemoryRedis: typeof import("../../src/tools/testing/memory-redis.ts").MemoryRedis;
+  /** An error that this MemoryRedis replies. */
+  readonly RedisError: typeof import("../../src/tools/testing/keyspace.ts").RedisError;
   readonly MemoryLink: typeof import("../../src/tools/testing/memory-link.ts").MemoryLink;
   readonly spinLock: typeof import("../../src/spin.ts").spinLock;
   readonly redissonLock: typeof import("../../src/redisson.ts").redissonLock;
@@ -30,6 +32,7 @@ const ENTRY = `
 export { ServerClient } from "./src/client/server-client.ts";
 export { redisServer } from "./src/client/server.ts";
 export { checkClientOptions } from "./src/api/options.ts";
+export { RedisError } from "./src/tools/testing/keyspace.ts";
 export { MemoryRedis } from "./src/tools/testing/memory-redis.ts";
 export { MemoryLink } from "./src/tools/testing/memory-link.ts";
 export { spinLock } from "./src/spin.ts";

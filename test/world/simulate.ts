@@ -1,5 +1,6 @@
 import { wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
+import { closeAll } from "./closing.ts";
 import { trouble } from "./faults.ts";
 import type { Load } from "./product.ts";
 import { type Member, Run } from "./run.ts";
@@ -11,6 +12,8 @@ export interface Options {
   readonly hasFaults?: boolean;
   /** Keeps the story's lines. Default: false. */
   readonly isTold?: boolean;
+  /** Gets the run's Redis, before anything happens. */
+  readonly watch?: (redis: Run["server"]["redis"]) => void;
 }
 
 export interface Outcome {
@@ -30,13 +33,13 @@ export interface Outcome {
 
 /** In ms: for callers and clients to end after the last call. */
 const PATIENCE = 60_000;
-const CLOSE = 20_000;
 const INSPECT = 100;
 
 /** A run of random callers, with all that is random from the seed. */
 export async function simulate(load: Load, seed: number, options: Options = {}): Promise<Outcome> {
   const { ms = 30_000, hasFaults = seed % 2 === 0, isTold = false } = options;
   const run = new Run(seed, load, { hasFaults, isTold });
+  options.watch?.(run.server.redis);
   const onRejection = (error: unknown): void =>
     run.fail(`unhandled rejection: ${(error as Error | null)?.stack ?? String(error)}`);
   process.on("unhandledRejection", onRejection);
@@ -110,20 +113,7 @@ async function play(run: Run, ms: number): Promise<void> {
     );
     return run.fail(`${active} callers never ended; waiting: ${waiting.join(", ") || "none"}`);
   }
-  for (const check of run.checks) check.ended?.();
-  let open = run.members.size;
-  for (const { process, client } of [...run.members])
-    process.soon(() => {
-      client.close().then(
-        () => open--,
-        (error: Error) => run.fail(`close(): ${error.stack}`),
-      );
-    });
-  await time.run(time.now + CLOSE, () => run.isOver || open === 0);
-  if (open > 0 && !run.isOver) return run.fail(`close() of ${open} clients did not end`);
-  if (run.isOver) return;
-  await time.run(time.now + 1_000, () => run.isOver);
-  for (const check of run.checks) check.closed?.();
+  await closeAll(run);
 }
 
 export type { Member };

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import * as crypto from "node:crypto";
 import type { Dice } from "./dice.ts";
 import type { Load, Product } from "./product.ts";
@@ -38,6 +39,9 @@ export class SimulatedProcess implements Actor {
   readonly #dice: Dice;
   readonly #clocks: ClockErrors;
   readonly #born: number;
+  #blockedUntil = Number.NEGATIVE_INFINITY;
+  /** By how many ms its wall clock was set forward. */
+  #stepped = 0;
 
   constructor(parts: {
     time: Time;
@@ -60,8 +64,18 @@ export class SimulatedProcess implements Actor {
   }
 
   /** Its monotonic clock, in ms. */
-  readonly mono = (): number => 1_000 + (this.#time.now - this.#born) * this.#clocks.rate;
-  readonly wall = (): number => EPOCH + this.#clocks.skew + this.#time.now * this.#clocks.rate;
+  readonly mono = (): number => this.monoAt(this.now);
+  readonly wall = (): number => EPOCH + this.#clocks.skew + this.#stepped + this.now * this.#clocks.rate;
+
+  /** In ms of the run: in an event that blocks, time goes on. */
+  get now(): number {
+    return Math.max(this.#time.now, this.#blockedUntil);
+  }
+
+  /** Its monotonic clock at a time of the run, in ms. */
+  monoAt(now: number): number {
+    return 1_000 + (now - this.#born) * this.#clocks.rate;
+  }
 
   readonly sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void this.timers.setTimeout(() => resolve(), ms));
@@ -76,6 +90,20 @@ export class SimulatedProcess implements Actor {
     this.#story.tell(this.name, `stands still for ${ms.toFixed(0)} ms`);
     this.pausedUntil = Math.max(this.pausedUntil, this.#time.now + ms);
     this.busyUntil = Math.max(this.busyUntil, this.pausedUntil);
+  }
+
+  /** The event under way takes this long: the statement after this one runs so many ms later. */
+  block(ms: number): void {
+    this.#blockedUntil = this.now + ms;
+    this.#story.tell(this.name, `blocks its event loop for ${ms.toFixed(0)} ms`);
+    this.pausedUntil = Math.max(this.pausedUntil, this.#blockedUntil);
+    this.busyUntil = Math.max(this.busyUntil, this.#blockedUntil);
+  }
+
+  /** Sets its wall clock forward. */
+  stepClock(ms: number): void {
+    this.#story.tell(this.name, `its clock is set forward by ${ms.toFixed(0)} ms`);
+    this.#stepped += ms;
   }
 
   crash(): void {
@@ -96,8 +124,8 @@ export class SimulatedProcess implements Actor {
       setInterval: set(true),
       setImmediate: (run: (...values: unknown[]) => void, ...values: unknown[]) => {
         const timer = this.#handle(() => {});
-        const { now } = this.#time;
-        timer.event = this.#time.at(now + 0.001, NEXT_TURN, this, () => run(...values));
+        const ring = AsyncResource.bind(() => run(...values));
+        timer.event = this.#time.at(this.now + 0.001, NEXT_TURN, this, ring);
         return timer;
       },
       clearTimeout: clear,
@@ -126,12 +154,14 @@ export class SimulatedProcess implements Actor {
     const time = this.#time;
     // As in Node.js: whole ms, and 1 for what it cannot wait.
     const delay = ms >= 1 && ms <= 2 ** 31 - 1 ? Math.trunc(ms) : 1;
+    // In the asynchronous context in which it was made.
+    const own = AsyncResource.bind(() => ring(...values));
     return this.#handle((timer) => {
       const arm = (): void => {
-        const at = time.now + delay / this.#clocks.rate + this.#dice.between(0, TIMER_LATE);
+        const at = this.now + delay / this.#clocks.rate + this.#dice.between(0, TIMER_LATE);
         timer.event = time.at(at, TIMER, this, () => {
           if (isAgain) arm();
-          ring(...values);
+          own();
         });
       };
       arm();

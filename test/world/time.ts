@@ -1,4 +1,7 @@
-import { setImmediate } from "node:timers";
+import * as timers from "node:timers";
+
+/** The real one, which a test may replace. */
+const { setImmediate } = timers;
 
 /** What happens at one time: timers first, then input and output, then what comes in the next turn. */
 export const TIMER = 0;
@@ -23,7 +26,8 @@ export interface Event {
 /** In ms: how long a process works for one event. */
 const WORK = 0.01;
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Of the real event loop. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Virtual time: a queue of events, in which nothing waits. */
 export class Time {
@@ -31,6 +35,8 @@ export class Time {
   now = 0;
   /** How many events happened. */
   count = 0;
+  /** Whose event happens now; null: the network's, a server's, or none. */
+  actor: Actor | null = null;
   #order = 0;
   readonly #heap: Event[] = [];
 
@@ -62,10 +68,12 @@ export class Time {
       }
       this.now = event.at;
       this.count++;
+      this.actor = actor;
       event.run();
       if (!actor) continue;
       actor.busyUntil = Math.max(actor.busyUntil, this.now + WORK);
       await turn();
+      this.actor = null;
     }
     if (!isOver()) this.now = Math.max(this.now, until);
   }

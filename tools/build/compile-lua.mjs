@@ -488,6 +488,7 @@ class Emitter {
     return `for (${head}) ${this.#inner(s.body, () => `${this.#declaration(s.variable, `i$${n}`)}\n`)}`;
   }
 
+  /** The first or last number of a loop. */
   #bound(e, what) {
     const text = this.#expression(e);
     return isNumber(e) ? text : `L.bound(${text}, "${what}")`;

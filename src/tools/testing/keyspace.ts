@@ -31,13 +31,12 @@ export class Keyspace {
   readonly channels = new Map<string, Set<Receiver>>();
   /** Which server this is: two nodes of a quorum must not be one. */
   readonly runId = newRequestId();
+  readonly version: string;
   readonly #started: number;
   readonly #clock: () => number;
   #frozen: number | null = null;
 
-  readonly version: string;
-
-  /** `clock`: its time, in µs. */
+  /** `clock`: its time, in µs. `version`: of which Redis, such as "6.2.14". */
   constructor(clock: () => number, version = "7.2.0") {
     this.#clock = clock;
     this.version = version;

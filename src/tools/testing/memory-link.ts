@@ -1,7 +1,7 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
-import { setTimeout } from "../../util/real-timers.ts";
+import { setImmediate, setTimeout } from "../../util/real-timers.ts";
 import type { Receiver, Reply } from "./keyspace.ts";
 import type { MemoryRedis } from "./memory-redis.ts";
 
@@ -31,6 +31,8 @@ export interface Network {
   sent?(call: Call, link: MemoryLink): void;
   /** Called after the server has run a script. */
   ran?(call: Call, reply: Reply | Error): void;
+  /** Called when a client receives a script's reply. */
+  answered?(call: Call): void;
   /** Called when a client receives a message. */
   received?(message: string): void;
 }
@@ -64,10 +66,17 @@ export class MemoryLink implements Link, End {
   readonly isOwn: boolean;
   readonly name: string;
   state: Link["state"] = "ready";
+  /**
+   * What becomes of written, unanswered calls when the connection is lost, as a driver's options say:
+   * they are sent again, fail, or are forgotten.
+   */
+  atLoss: "sent again" | "fail" | "forgotten" = "sent again";
   protected readonly network: Network;
   protected wire: Wire;
   /** Unanswered, in order. */
   readonly #calls = new Set<Call>();
+  /** Those of them that wait for the end of this turn of the event loop, or for the next other call. */
+  #late: Call[] = [];
   readonly #watchers = new Set<LinkEvents>();
   #lostAt = 0;
 
@@ -102,7 +111,13 @@ export class MemoryLink implements Link, End {
     }
     this.#calls.add(call);
     call.isWritten = this.state === "ready";
-    if (call.isWritten) this.#write(call);
+    if (!call.isWritten) return;
+    if (call.isLate) {
+      if (this.#late.push(call) === 1) setImmediate(() => this.flush());
+      return;
+    }
+    this.flush();
+    this.#write(call);
   }
 
   #write(call: Call): void {
@@ -117,6 +132,7 @@ export class MemoryLink implements Link, End {
       this.network.ran?.(call, reply);
       wire.toClient(() => {
         this.#calls.delete(call);
+        this.network.answered?.(call);
         if (reply instanceof Error) call.owner.refused(call, reply);
         else call.owner.replied(call, driven(reply));
       });
@@ -124,13 +140,18 @@ export class MemoryLink implements Link, End {
     this.network.sent?.(call, this);
   }
 
-  /** The connection is gone: its unanswered calls are sent again when it is back. */
+  /** The connection is gone. */
   lose(): void {
     if (this.state !== "ready") return;
     this.#lostAt = clocks.mono.now();
     this.state = "away";
     this.wire.close();
-    for (const { lost } of [...this.#watchers]) lost(null);
+    this.#late = [];
+    const written = this.atLoss === "sent again" ? [] : [...this.#calls];
+    for (const call of written) this.#calls.delete(call);
+    for (const { lost } of [...this.#watchers]) lost(this.atLoss === "forgotten" ? FORGOTTEN : null);
+    if (this.atLoss === "fail")
+      for (const call of written) call.owner.refused(call, new Error("Connection is closed."));
   }
 
   /** There is a connection again. */
@@ -176,10 +197,17 @@ export class MemoryLink implements Link, End {
     return new MemoryLink(this.network, true);
   }
 
-  flush(): void {}
+  flush(): void {
+    const late = this.#late;
+    this.#late = [];
+    for (const call of late) this.#write(call);
+  }
 
   replace(): boolean {
-    return false;
+    if (this.state !== "ready") return false;
+    this.lose();
+    this.restore();
+    return true;
   }
 
   close(): void {
@@ -190,6 +218,7 @@ export class MemoryLink implements Link, End {
 }
 
 const NOTHING = (): void => {};
+const FORGOTTEN = "is not sent again";
 
 /** What Redis replies. Any other error is a bug here, and nobody's reply. */
 function outcome(run: () => Reply): Reply | Error {

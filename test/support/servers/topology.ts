@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import type { LockClientOptions } from "../../../src/index.ts";
 import type { QuorumClient } from "../../../src/quorum/index.ts";
 import type { Exemption } from "../exemption.ts";
+import type { Parties, Party } from "../fixture.ts";
 import type { Address, Connection, ConnectOptions } from "./connection.ts";
 
 /** A running Redis, in one of the shapes that applications use. */
@@ -44,4 +45,16 @@ export interface TopologyKind<T extends Topology = Topology> {
   readonly launch: () => Promise<T>;
   /** Tests of the contract that do not run on it. Left out: all of them run. */
   readonly exemptions?: readonly Exemption[];
+  /** Hooks and tests run in this. Left out: as they are. */
+  readonly during?: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Starts a server that a test may empty and restart. Left out: a real one. */
+  readonly ownServer?: () => Promise<OwnServer>;
+}
+
+/** A server that knows nothing after a restart. */
+export interface OwnServer {
+  /** A party whose connection goes to it. */
+  join(parties: Parties, client: LockClientOptions): Promise<Party>;
+  restart(): Promise<unknown>;
+  stop(): Promise<unknown>;
 }

@@ -11,7 +11,8 @@ function conflict(holdings: readonly Holding[]): readonly [Holding, Holding] | n
       continue;
     }
     for (const other of holdings.slice(0, i))
-      if (one.kind.mode !== "read" || other.kind.mode !== "read") return [other, one];
+      if (one.scope && one.scope === other.scope) continue;
+      else if (one.kind.mode !== "read" || other.kind.mode !== "read") return [other, one];
   }
   return null;
 }

@@ -27,7 +27,8 @@ export const keys = (run: Run): Check => {
     },
     inspect() {
       const { now } = run.time;
-      const { redis, back } = run.server;
+      const { redis } = run.server;
+      const back = Math.max(0, run.server.back);
       for (const key of [...redis.keys.keys()]) {
         const kept = redis.find(key);
         const isData = nameOf(key) !== null || /:(queue|clients)$/.test(key);
@@ -37,10 +38,11 @@ export const keys = (run: Run): Check => {
       for (const owned of owners(run)) {
         const { key, name, hold, process, until } = owned;
         const member = memberOf(process);
-        const longest = Math.max(GRANT_WINDOW, member?.leaseTime ?? 30_000) + 5;
+        const longest = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
         if (until - redis.ms > longest + back && key.startsWith("holdfast:{"))
           run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${longest} ms were asked for`);
         if (!member || concerns(member, name) || member.process.pausedUntil > now - UNUSED) continue;
+        if (!run.isWell(member)) continue;
         present.add(`${key} ${hold}`);
         const since = unused.get(`${key} ${hold}`) ?? now;
         unused.set(`${key} ${hold}`, since);

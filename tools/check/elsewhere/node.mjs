@@ -18,7 +18,7 @@ import { root, runTests } from "./run-tests.mjs";
 const VERSIONS = ["20", "22", "24"];
 const QUICK = [
   "test/client/smoke.test.ts",
-  "test/lock/lock.contract.test.ts",
+  "test/contract/virtual-time.test.ts",
   "test/package/package.test.ts",
 ];
 

