@@ -132,7 +132,15 @@ export default defineConfig({
         },
       },
       // Simulated processes in virtual time.
-      { extends: true, test: { name: "world", include: ["test/world/**/*.test.ts"], exclude: VIRTUAL_TIME } },
+      {
+        extends: true,
+        test: {
+          name: "world",
+          include: ["test/world/**/*.test.ts"],
+          exclude: VIRTUAL_TIME,
+          maxConcurrency: 2,
+        },
+      },
       // The package as users get it, built and compiled against.
       {
         extends: true,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
-import { type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
+import { LuaError, type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
 import { commands } from "./redis-commands.ts";
 import { runScript, scriptOf } from "./scripts.generated.ts";
 
@@ -44,7 +44,15 @@ export class MemoryRedis extends Keyspace {
   run(sha: string, keys: readonly string[], argv: readonly string[]): Reply {
     const script = scriptOf(sha);
     if (!script) throw new Error(`no script of lua/ has the SHA ${sha}`);
-    return this.atOnce(() => replyOf(runScript(script, this.#api, LuaTable.of(keys), LuaTable.of(argv))));
+    return this.atOnce(() => {
+      try {
+        return replyOf(runScript(script, this.#api, LuaTable.of(keys), LuaTable.of(argv)));
+      } catch (error) {
+        // Redis also names the line, which compiled scripts do not know.
+        if (error instanceof LuaError) throw new RedisError(`ERR user_script: ${error.message}`);
+        throw error;
+      }
+    });
   }
 
   /** `redis` in a script. */
@@ -61,7 +69,10 @@ export class MemoryRedis extends Keyspace {
         }
       },
       error_reply: (message: string) => LuaTable.with([["err", message]]),
-      acl_check_cmd: () => true,
+      // Redis 6.2 has none.
+      ...(!this.version.startsWith("6.") && {
+        acl_check_cmd: (...words: LuaValue[]) => words.map(wordOf).length > 0,
+      }),
       log: () => {},
       LOG_WARNING: 3,
     };
@@ -70,7 +81,9 @@ export class MemoryRedis extends Keyspace {
 
 /** Redis writes a whole number without an exponent. */
 const wordOf = (value: LuaValue): string => {
-  if (typeof value !== "number") return text(value);
+  if (typeof value === "string") return value;
+  if (typeof value !== "number")
+    throw new RedisError("ERR Lua redis lib command arguments must be strings or integers");
   return Number.isInteger(value) && Math.abs(value) < 2 ** 63 ? BigInt(value).toString() : String(value);
 };
 
@@ -83,7 +96,7 @@ function luaOf(reply: Reply): LuaValue {
 function replyOf(value: LuaValue): Reply {
   if (value === undefined || value === false) return null;
   if (value === true) return 1;
-  if (typeof value === "number") return Math.trunc(value);
+  if (typeof value === "number") return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : -(2 ** 63);
   if (typeof value === "string") return value;
   if (!(value instanceof LuaTable)) throw new Error("a script returned a function");
   const error = value.get("err");

@@ -101,6 +101,7 @@ async function play(run: Run, delay: Scene["delay"], body: (scene: Scene) => Pro
   const onRejection = (error: unknown): void => run.fail(`unhandled rejection: ${shown(error)}`);
   process.on("unhandledRejection", onRejection);
   try {
+    run.isDirected = true;
     run.checks.push(...checksOf(run));
     directed.inspect();
     let ended: { readonly error: unknown } | null = null;
