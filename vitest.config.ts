@@ -20,6 +20,9 @@ const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-besi
 /** These run in virtual time. */
 const VIRTUAL_TIME = ["test/contract/virtual-time.test.ts", "test/world/virtual-time.test.ts"];
 
+/** Executions of scripts in the memory Redis, again on real servers. */
+const SAME_AS_REDIS = "test/world/differential/*.test.ts";
+
 /**
  * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
  * has a process of its own. Other files share processes.
@@ -137,10 +140,12 @@ export default defineConfig({
         test: {
           name: "world",
           include: ["test/world/**/*.test.ts"],
-          exclude: VIRTUAL_TIME,
+          exclude: [...VIRTUAL_TIME, SAME_AS_REDIS],
           maxConcurrency: 2,
         },
       },
+      // Does the Redis in memory do what real servers do?
+      { extends: true, test: { name: "same-as-redis", include: [SAME_AS_REDIS] } },
       // The package as users get it, built and compiled against.
       {
         extends: true,

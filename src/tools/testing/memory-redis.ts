@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
 import { LuaError, type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
-import { commands } from "./redis-commands.ts";
+import { commands, fits, integer } from "./redis-commands.ts";
 import { runScript, scriptOf } from "./scripts.generated.ts";
 
 /**
@@ -15,16 +15,22 @@ export class MemoryRedis extends Keyspace {
   readonly #api = this.#apiOf();
 
   /** @throws RedisError that Redis replies */
-  call([name = "", ...words]: readonly string[]): Reply {
-    if (name === "EVAL") return this.#evalWords(words);
-    const run = commands[name.toUpperCase()];
-    if (!run) throw new Error(`the memory Redis has no command ${name}`);
-    return run(this, words);
+  call([given = "", ...words]: readonly string[]): Reply {
+    const name = given.toUpperCase();
+    const run = commands[name];
+    if (!run && !name.startsWith("EVAL")) throw new Error(`the memory Redis has no command ${given}`);
+    if (!fits(name, words))
+      throw new RedisError(`ERR wrong number of arguments for '${given.toLowerCase()}' command`);
+    return run ? run(this, words) : this.#evalWords(name, words);
   }
 
   /** With its words as a client writes them. */
-  #evalWords([lua = "", count, ...words]: readonly string[]): Reply {
-    return this.eval(lua, words.slice(0, Number(count)), words.slice(Number(count)));
+  #evalWords(name: string, [script = "", count, ...words]: readonly string[]): Reply {
+    const keys = integer(count);
+    if (keys > words.length) throw new RedisError("ERR Number of keys can't be greater than number of args");
+    if (keys < 0) throw new RedisError("ERR Number of keys can't be negative");
+    const run = name === "EVAL" ? this.eval : this.evalsha;
+    return run.call(this, script, words.slice(0, keys), words.slice(keys));
   }
 
   /** @throws RedisError NOSCRIPT, or what the script replies */
@@ -57,7 +63,12 @@ export class MemoryRedis extends Keyspace {
 
   /** `redis` in a script. */
   #apiOf(): Readonly<Record<string, LuaFunction | number>> {
-    const call = (...words: LuaValue[]): LuaValue => luaOf(this.call(words.map(wordOf)));
+    const call = (...values: LuaValue[]): LuaValue => {
+      const [name = "", ...words] = values.map(wordOf);
+      if (!fits(name, words))
+        throw new RedisError("ERR Wrong number of args calling Redis command from script");
+      return luaOf(this.call([name, ...words]));
+    };
     return {
       call,
       pcall: (...words: LuaValue[]) => {

@@ -22,7 +22,7 @@ function long(word = ""): bigint {
   if (BigInt.asIntN(64, n) !== n) throw new RedisError("ERR value is not an integer or out of range");
   return n;
 }
-const integer = (word?: string): number => Number(long(word));
+export const integer = (word?: string): number => Number(long(word));
 
 /** When something ends that lasts this many ms. */
 function endAfter(db: Keyspace, word: string | undefined, command: string): number {
@@ -293,6 +293,22 @@ export const commands: Readonly<Record<string, Command>> = {
   INFO: ({ version, runId, uptime }) =>
     `redis_version:${version}\r\nrun_id:${runId}\r\nuptime_in_seconds:${uptime}\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n`,
 };
+
+/** How many words each takes after its name; negative: that many or more. */
+const ARITY: Readonly<Record<string, number>> = {
+  ...{ TIME: 0, DEL: -1, EXISTS: -1, PTTL: 1, PEXPIRE: -2, PERSIST: 1, SCAN: -1 },
+  ...{ GET: 1, SET: -2, GETSET: 2, SETRANGE: 3, INCR: 1 },
+  ...{ HGET: 2, HMGET: -2, HSET: -3, HDEL: -2, HEXISTS: 2, HGETALL: 1, HKEYS: 1, HLEN: 1 },
+  ...{ ZADD: -3, ZREM: -2, ZSCORE: 2, ZMSCORE: -2, ZCARD: 1, ZRANK: -2, ZREVRANK: -2, ZRANGE: -3 },
+  ...{ ZPOPMIN: -1, ZREMRANGEBYRANK: 3, ZREMRANGEBYSCORE: 3, PUBLISH: 2, PUBSUB: -1 },
+  ...{ EVAL: -2, EVALSHA: -2 },
+};
+
+/** Is the number of words one that the command takes? */
+export function fits(name: string, words: readonly unknown[]): boolean {
+  const count = ARITY[name] ?? 0;
+  return count < 0 || name === "INFO" ? words.length >= -count : words.length === count;
+}
 
 /** Between texts such as "[a" (with it) and "(b" (without it), of members with one score. */
 function byText(set: SortedSet, from: string, to: string, options: readonly string[]): string[] {

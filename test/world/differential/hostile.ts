@@ -28,9 +28,10 @@ export function runHostile(
   const dice = new Dice(seed);
   const executions: Execution[] = [];
   const breakdowns: Breakdown[] = [];
-  const small = recorded.filter(({ before }) => [...before.values()].every(({ value }) => value.length < 50));
   for (const script of scripts.keys()) {
-    const known = small.filter(({ sha }) => sha === script);
+    const all = recorded.filter(({ sha }) => sha === script);
+    const small = all.filter(({ before }) => [...before.values()].every(({ value }) => value.length < 50));
+    const known = small.length > 0 ? small : all;
     for (let i = 0; i < each && known.length > 0; i++) {
       const beginning = changed(dice, changed(dice, dice.pick(known), 0.4), 1);
       try {
@@ -154,9 +155,10 @@ const changeArguments = (dice: Dice, argv: readonly string[]): readonly string[]
 
 /** Too few, too many, or in another order. */
 function changeList(dice: Dice, list: readonly string[], more: readonly string[]): readonly string[] {
-  const kind = dice.pick(["fewer", "fewer", "none", "more", "order"]);
+  const kind = dice.pick(["fewer", "fewer", "without the first", "none", "more", "order"]);
   if (kind === "none") return [];
   if (kind === "order") return list.toReversed();
+  if (kind === "without the first") return list.slice(1);
   return kind === "more" && more.length > 0 ? [...list, dice.pick(more)] : list.slice(0, -dice.int(1, 3));
 }
 

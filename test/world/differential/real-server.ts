@@ -125,6 +125,32 @@ export class RealServer {
     await this.#server.stop();
   }
 
+  /** The text of the error that it replies. */
+  async errorOf([name, ...words]: readonly [string, ...string[]]): Promise<string> {
+    const error = await this.#redis.call(name, ...words).then(
+      () => new Error("none"),
+      (thrown: Error) => thrown,
+    );
+    return error.message;
+  }
+
+  /** The replies to these commands while a channel has so many receivers. */
+  async withReceivers(
+    channel: string,
+    count: number,
+    commands: readonly (readonly [string, ...string[]])[],
+  ): Promise<unknown[]> {
+    const receivers = Array.from({ length: count }, () => new Redis(this.#server.url));
+    try {
+      for (const receiver of receivers) await receiver.subscribe(channel);
+      const replies: unknown[] = [];
+      for (const [name, ...words] of commands) replies.push(await this.#redis.call(name, ...words));
+      return replies;
+    } finally {
+      for (const receiver of receivers) receiver.disconnect();
+    }
+  }
+
   /** Runs each of them on the state that it found, in the order given. */
   async run(executions: readonly Execution[]): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
