@@ -101,7 +101,7 @@ describe("a half-open subscriber", () => {
         const games = rivals.map(async (rival) => {
           while (!isOver) {
             const lease = await rival.take(kind);
-            await world.pass(1);
+            await world.pass(10);
             await lease.unlock();
           }
         });
