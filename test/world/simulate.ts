@@ -128,5 +128,3 @@ async function play(run: Run, ms: number): Promise<void> {
   }
   await closeAll(run);
 }
-
-export type { Member };
