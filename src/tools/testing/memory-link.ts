@@ -220,7 +220,7 @@ export class MemoryLink implements Link, End {
 const NOTHING = (): void => {};
 const FORGOTTEN = "is not sent again";
 
-/** What Redis replies; the text of an error as drivers read it. Any other error is a bug here, and no reply. */
+/** What Redis replies; an error's text as drivers read it. Any other error is a bug, and no reply. */
 function outcome(run: () => Reply): Reply | Error {
   try {
     return run();
