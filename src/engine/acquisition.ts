@@ -244,8 +244,9 @@ export class Acquisition implements Expecting {
     if (!isAwaited) {
       // RACE: a grant message was read before this reply: then the grant counts, and the hold has
       // its own end. RACE: or the hold has ended, and a copy of the command that Redis ran after
-      // that took the lock once more.
-      if (answer.is === "owner") this.#leaveIfOver(hold);
+      // that took the lock once more. RACE: its release is under way, and the server does not know
+      // that script: the release would be sent again, after this withdrawal, and report a loss.
+      if (answer.is === "owner" && !lock.context.isNamed(hold.id)) this.#leaveIfOver(hold);
     } else if ("clock" in answer) {
       // The answer is about the hold to be yielded: nothing was queued.
       lock.context.inbox.forget(hold);

@@ -54,6 +54,8 @@ export interface Context {
   newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
   /** The hold is over; anything left of it in Redis must go. */
   leave(kind: Withdrawer, hold: Hold): void;
+  /** Is a command about this hold under way? */
+  isNamed(id: string): boolean;
   /**
    * One more channel is subscribed to, or is unavailable: all local locks start in the order in
    * which they came.

@@ -297,13 +297,12 @@ export class LockManager implements Context {
   #leaveUnexpected(id: string, key: string, ttl: number | null): void {
     const lock = this.commands.keys.granted(key);
     const kind = lock && this.#granting.get(lock.protocol);
-    if (!kind || (ttl === null && this.#isNamed(id))) return;
+    if (!kind || (ttl === null && this.isNamed(id))) return;
     // Each re-check of a waiter sends the recall again: the withdrawal needs no long life.
     this.cleanup.add(kind, { id, name: lock.name }, ttl ?? 0);
   }
 
-  /** Is a command about this hold under way? */
-  #isNamed(id: string): boolean {
+  isNamed(id: string): boolean {
     for (const { argv } of this.commands.unanswered)
       if (argv.some((word) => typeof word === "string" && word.startsWith(id))) return true;
     return false;

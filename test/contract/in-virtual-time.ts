@@ -12,6 +12,7 @@ import { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import type { Exemption } from "../support/exemption.ts";
 import { linkOf, standIns } from "../support/link.ts";
 import type { OwnServer, Topology, TopologyKind } from "../support/servers/topology.ts";
+import { Effects } from "../world/effects.ts";
 import { MemoryConnection } from "../world/memory-connection.ts";
 import { ProcessNetwork, SimulatedServer } from "../world/network.ts";
 import { dice, story, thisProcess, time, whileTimePasses } from "../world/virtual-time.ts";
@@ -31,7 +32,10 @@ function start(): { readonly network: ProcessNetwork; readonly server: Simulated
   const server = new SimulatedServer(time, story, { MemoryRedis });
   return {
     server,
-    network: new ProcessNetwork({ time, story, dice, delays: DELAYS, server }, thisProcess()),
+    network: new ProcessNetwork(
+      { time, story, dice, delays: DELAYS, server, effects: new Effects() },
+      thisProcess(),
+    ),
   };
 }
 

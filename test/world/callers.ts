@@ -19,23 +19,55 @@ const WEIGHTS: readonly (readonly [KindName, number])[] = [
   ["redissonFencedLock", 1],
 ];
 const ALL = WEIGHTS.flatMap(([name, weight]) => Array<KindName>(weight).fill(name));
+/** Kinds that share their locks. */
+const TOGETHER: readonly (readonly KindName[])[] = [
+  ["lock"],
+  ["fairLock"],
+  ["lock of a shared name", "fairLock of a shared name"],
+  ["read", "write"],
+  ["fair read", "fair write"],
+  ["semaphore"],
+  ["fair semaphore"],
+  ["redissonLock"],
+];
+
+/** The kinds that a run's callers take: all, or a few, which then have more callers. */
+export const kindsOf = ({ dice }: Run): readonly KindName[] =>
+  dice.chance(0.4) ? ALL : [...dice.one(TOGETHER), ...dice.one(TOGETHER)];
+/** In ms: those that leave together do it at a multiple of this. */
+const HOUR = 20;
 /** In ms: an explicit lease. */
 const FIXED_LEASE = 1_000;
 const ABORTED = "the caller's signal aborted";
 
+/** What the callers of a run take, and until when. */
+export interface Plan {
+  readonly names: readonly string[];
+  readonly kinds: readonly KindName[];
+  readonly end: number;
+}
+
 /** A caller that takes something at random, holds it, and gives it back, until `end`. */
-export async function wander(run: Run, member: Member, names: readonly string[], end: number): Promise<void> {
+export async function wander(run: Run, member: Member, plan: Plan): Promise<void> {
+  const { names, end } = plan;
   const { dice, time } = run;
   const { process } = member;
+  // Some come back at once, and some leave together with others.
+  const isEager = dice.chance(0.25);
+  const isPunctual = dice.chance(0.3);
   while (!process.isDead && !run.isOver) {
-    await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
+    await process.sleep(isEager || dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
-    const kindName = dice.one(ALL);
+    const kindName = dice.one(plan.kinds);
     const kind = kinds[kindName];
     const isFixed = dice.chance(0.2);
     const isTry = dice.chance(0.1);
-    const wait = isTry ? null : dice.chance(0.15) ? dice.whole(0, 1_500) : Number.POSITIVE_INFINITY;
-    const controller = dice.chance(0.08) ? new AbortController() : null;
+    const wait = isTry
+      ? null
+      : dice.chance(0.2)
+        ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000)
+        : Number.POSITIVE_INFINITY;
+    const controller = dice.chance(0.08) && !isTry ? new AbortController() : undefined;
     const request: Request = {
       member,
       kindName,
@@ -45,21 +77,21 @@ export async function wander(run: Run, member: Member, names: readonly string[],
       wait,
       isFixed: isFixed && !isTry,
       since: time.now,
+      controller,
       abortedAt: Number.POSITIVE_INFINITY,
     };
-    if (controller && !isTry)
-      process.timers.setTimeout(
-        () => {
-          request.abortedAt = time.now;
-          controller.abort(new Error(ABORTED));
-        },
-        dice.between(0, 500),
-      );
-    const holding = await ask(run, request, controller?.signal ?? null);
+    if (controller) process.timers.setTimeout(() => abort(run, request), dice.between(0, 500));
+    const holding = await ask(run, request);
     if (!holding) continue;
     const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
-    if (work > 0) await process.sleep(isFixed ? Math.min(work, 2_500) : work);
-    if (!process.isDead) await giveBack(run, holding);
+    const until = time.now + (isFixed ? Math.min(work, 2_500) : work);
+    const hour = isPunctual ? Math.ceil(until / HOUR) * HOUR : until;
+    if (work > 0) await process.sleep(hour - time.now);
+    if (process.isDead) return;
+    // The next call may come before the answer to this one.
+    const left = giveBack(run, holding);
+    if (dice.chance(0.8)) await left;
+    else run.goesOn(member, left);
   }
 }
 
@@ -67,10 +99,9 @@ export async function wander(run: Run, member: Member, names: readonly string[],
 export async function ask(
   run: Run,
   request: Request,
-  signal: AbortSignal | null,
   client: LockClient = request.member.client,
 ): Promise<Holding | null> {
-  const outcome = await take(run, request, signal, client);
+  const outcome = await take(run, request, request.controller?.signal ?? null, client);
   if (outcome === null || "lease" in outcome) return outcome;
   const { error } = outcome;
   const why = error === null ? "busy" : codeOf(error);
@@ -90,7 +121,7 @@ export async function take(
   client: LockClient = request.member.client,
   more: LockOptions = {},
 ): Promise<Holding | { readonly error: unknown } | null> {
-  const { member, kind, kindName, name, units, wait, isFixed } = request;
+  const { member, kind, kindName, name, units, wait, isFixed, scope } = request;
   const { process } = member;
   run.requests.add(request);
   run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
@@ -117,11 +148,12 @@ export async function take(
   const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
   run.counts.acquired++;
   run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
+  const isReentry = scope && run.inside(name).some((one) => one.scope === scope);
   if (got.held) {
     const holdings = run.holdings.get(name) ?? new Set();
     run.holdings.set(name, holdings.add(holding));
   }
-  for (const check of run.checks) check.entered?.(holding, request);
+  if (!isReentry) for (const check of run.checks) check.entered?.(holding, request);
   return holding;
 }
 
@@ -138,6 +170,8 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
 export async function leave(run: Run, holding: Holding): Promise<unknown> {
   const { member, kindName, name, lease } = holding;
   const { process } = member;
+  // A listener may have done it.
+  if (holding.isLeaving) return null;
   for (const check of run.checks) check.leaving?.(holding);
   holding.isLeaving = true;
   run.holdings.get(name)?.delete(holding);
@@ -154,10 +188,17 @@ export async function leave(run: Run, holding: Holding): Promise<unknown> {
   return error;
 }
 
+/** Aborts the signal of a call that waits. Returns whether it has one. */
+export function abort(run: Run, request: Request): boolean {
+  if (!request.controller || request.controller.signal.aborted) return false;
+  request.abortedAt = run.time.now;
+  request.controller.abort(new Error(ABORTED));
+  return true;
+}
+
 export const isAbort = (error: unknown): boolean => (error as Error | null)?.message === ABORTED;
 
 export const codeOf = (error: unknown): string =>
   (error as { code?: string } | null)?.code ?? (error as Error | null)?.message ?? String(error);
 
-export const tokenOf = ({ lease }: Holding): string =>
-  "token" in lease ? `token ${lease.token}` : "no token";
+const tokenOf = ({ lease }: Holding): string => ("token" in lease ? `token ${lease.token}` : "no token");

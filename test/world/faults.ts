@@ -1,3 +1,4 @@
+import { channelOf, entries, nameOf, owners, ownersOf } from "./ownership.ts";
 import type { Member, Run } from "./run.ts";
 
 /** In ms: how long the effects of a fault may last after it. */
@@ -32,11 +33,132 @@ const cutAt =
     member.network.trap = {
       names: dice.one(names),
       spring: () =>
-        void time.after(dice.between(0, 2 * run.delays.most), () =>
+        void time.after(dice.chance(0.3) ? 0 : dice.between(0, 2 * run.delays.most), () =>
           cutCommands(run, member, dice.chance(0.3)),
         ),
     };
   };
+
+/** The connection for commands stays open and carries nothing, until it breaks. */
+const halfOpen: Fault = (run, member) => {
+  const { dice, time } = run;
+  member.network.trap = {
+    names: ACQUIRE,
+    spring: (wire) => {
+      const ms = dice.between(11_000, 16_000);
+      wire.freeze(ms);
+      time.after(ms - 1, () => {
+        wire.cut("lost");
+        restoreLater(run, member, dice.between(1, 60));
+      });
+    },
+  };
+};
+
+/** In ms: a little less than until a subscriber is connected again. */
+const RECONNECT = 45;
+
+/** Replies come late, and the messages of a moment within that time do not come at all. */
+const missMessages: Fault = (run, { network, link }) => {
+  const { dice, time } = run;
+  const noticed = dice.between(0, 300);
+  network.trap = {
+    names: dice.one([RECHECK, ACQUIRE]),
+    spring: (wire) => {
+      wire.deafen(dice.between(100, 2_000));
+      let cuts = dice.whole(1, 6);
+      const cut = (): void => {
+        for (const one of network.wires) if (one.isOpen && one.end !== link) one.cut("lost", noticed);
+        if (--cuts > 0) time.after(RECONNECT, cut);
+      };
+      time.after(dice.between(0, 100), cut);
+    },
+  };
+};
+
+/** Another caller takes the lock away, maybe before its holder has read that it has it. */
+const forceRelease: Fault = (run, { network }) => {
+  const { dice, time } = run;
+  network.trap = {
+    names: dice.one([ACQUIRE, ANY]),
+    spring: (wire, { keys }) => {
+      const name = nameOf(keys.full[0] ?? "");
+      if (name === null) return;
+      if (dice.chance(0.7)) wire.deafen(dice.between(20, 1_000));
+      time.after(dice.between(0, 20), () => {
+        const { client, process } = dice.one([...run.members]);
+        run.story.tell(process.name, `takes ${name} away`);
+        const { read, write } = client.readWriteLock(name);
+        const lock = /^f?rw:/.test(name) ? dice.one([read, write]) : client.lock(name);
+        if (/^f?sem:/.test(name)) return;
+        process.soon(() => void lock.forceUnlock().catch(() => {}));
+      });
+    },
+  };
+};
+
+/** A message that no script has written gives the lock to a waiter, for longer than it asked for. */
+const forgeGrant: Fault = (run) => {
+  const { dice, server, time } = run;
+  let tries = 20;
+  const forge = (): void => {
+    const waiting = entries(run).filter(({ key }) => key.startsWith("holdfast:{"));
+    if (waiting.length === 0) {
+      if (--tries > 0) time.after(50, forge);
+      return;
+    }
+    const { key, hold, process } = dice.one(waiting);
+    const ttl = dice.chance(0.3) ? 3_600_000 : Math.round(1.3 * (run.memberOf(process)?.leaseTime ?? 0));
+    const lock = key.slice(0, -":queue".length);
+    const { micros } = server.redis;
+    run.effects["messages forged"]++;
+    run.story.tell("network", `a forged message gives ${lock} for ${ttl} ms to ${hold}`);
+    server.redis.publish(channelOf(hold), `grant ${micros + 1} ${micros} ${ttl} 0 ${hold} ${lock}`);
+  };
+  forge();
+};
+
+const USED_UP = String(Number.MAX_SAFE_INTEGER);
+
+/** No token is left, until somebody repairs the key. */
+const useUpTokens: Fault = ({ dice, server: { redis }, story, time }, _, ms) => {
+  for (const key of redis.keys.keys()) {
+    const kept = key.startsWith("holdfast:clock") ? redis.find(key) : undefined;
+    if (kept?.type !== "string" || kept.value === USED_UP) continue;
+    story.tell("Redis", `somebody writes the highest token into ${key}`);
+    const { value } = kept;
+    redis.keys.set(key, { ...kept, value: USED_UP });
+    time.after(Math.min(ms, dice.between(50, 2_000)), () => {
+      story.tell("Redis", `somebody repairs ${key}`);
+      redis.keys.set(key, { ...kept, value });
+    });
+  }
+};
+
+/** `process.exit()`: what it has unlocked or cached is released by its exit handlers. */
+const exit: Fault = (run, member) => {
+  if (run.crashes >= MOST_CRASHES || run.members.size < 2 || member.process.busyUntil > run.time.now) return;
+  const { network, link, process } = member;
+  const canWrite = run.isWell(member) && link.state === "ready";
+  const idle = owners(run).filter((owned) => {
+    const isConcerned = [...run.inside(owned.name), ...run.waiting(owned.name)].some(
+      (one) => one.member === member,
+    );
+    const at = run.grants.of(owned)?.at ?? run.time.now;
+    return owned.process === process.number && !isConcerned && at < run.time.now - run.slack;
+  });
+  run.crash(member, 0, true);
+  run.replace(member);
+  if (!canWrite) return;
+  run.effects["exits with locks"] += idle.length;
+  const { lostAt } = network;
+  run.time.after(run.slack, () => {
+    if (run.server.paused.until > run.time.now - run.slack || network.lostAt > lostAt) return;
+    for (const { key, hold } of idle)
+      if (ownersOf(run, key).some((one) => one.hold === hold))
+        run.fail(`${process.name} has ended by process.exit(), and ${key} stays its own: ${hold}`);
+  });
+};
 
 const ACQUIRE = /acquire|begin/;
 const RELEASE = /release|yield|leave|end/;
@@ -46,7 +168,7 @@ const ANY = /./;
 
 /** Each with how often it comes, relative to the others. */
 const FAULTS: readonly (readonly [number, Fault])[] = [
-  [1, (_, { process }, ms) => process.pause(ms)],
+  [2, (_, { process }, ms) => process.pause(ms)],
   [1, (run, member) => cutCommands(run, member, run.dice.chance(0.5))],
   [
     1,
@@ -79,17 +201,34 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
     },
   ],
   [1, ({ dice, server }) => server.setBack(dice.between(0, dice.chance(0.5) ? 20 : 2_000))],
+  [1, ({ dice }, { process }) => process.stepClock(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
+  [2, exit],
+  [1, halfOpen],
+  [2, missMessages],
+  [2, forceRelease],
+  [1, forgeGrant],
+  [1, useUpTokens],
   [3, cutAt(RELEASE, ACQUIRE, RECHECK, ANY)],
   [
     2,
-    (run, { network }) => {
-      const ms = run.dice.chance(0.5) ? run.dice.between(200, 3_000) : run.dice.between(5_000, 9_000);
+    ({ dice, time }, { network, process }) => {
+      const ms = dice.between(...dice.one(SILENCES));
+      const isStepped = dice.chance(0.3);
       network.trap = {
-        names: run.dice.one([ACQUIRE, ACQUIRE, RENEW, ANY]),
-        spring: (wire) => wire.deafen(ms),
+        names: dice.one([ACQUIRE, ACQUIRE, RENEW, ANY]),
+        spring: (wire) => {
+          wire.deafen(ms);
+          if (isStepped) time.after(dice.between(0, ms), () => process.stepClock(dice.between(-20_000, 0)));
+        },
       };
     },
   ],
+];
+/** In ms: shorter than a reply may take, about as long, longer. */
+const SILENCES: readonly (readonly [number, number])[] = [
+  [200, 3_000],
+  [3_000, 5_000],
+  [5_000, 9_000],
 ];
 const ALL = FAULTS.flatMap(([weight, fault]) => Array<Fault>(weight).fill(fault));
 

@@ -1,3 +1,4 @@
+import type { Ran } from "./network.ts";
 import { nameOf, type Owned, ownersOf } from "./ownership.ts";
 import type { Run } from "./run.ts";
 
@@ -24,9 +25,10 @@ export class Grants {
     this.#run = run;
   }
 
-  /** After a script. Returns the holds that it has brought into Redis. */
-  ran(script: string, keys: readonly string[], age: number, isCopy: boolean): Grant[] {
+  /** After a script. Returns the holds that it has brought into Redis, and those that it has ended. */
+  ran({ script, keys, age, isCopy }: Ran): { made: Grant[]; ended: Grant[] } {
     const made: Grant[] = [];
+    const ended: Grant[] = [];
     for (const key of keys) {
       if (nameOf(key) === null) continue;
       const before = this.#present.get(key);
@@ -39,10 +41,26 @@ export class Grants {
         now.set(owned.hold, grant);
         if (!known) made.push(grant);
       }
-      for (const hold of before?.keys() ?? []) if (!now.has(hold)) this.#ended.add(hold);
+      for (const [hold, grant] of before ?? []) {
+        if (now.has(hold)) continue;
+        this.#ended.add(hold);
+        ended.push(grant);
+      }
       this.#present.set(key, now);
     }
-    return made;
+    return { made, ended };
+  }
+
+  /** What this process has of that name. */
+  ownedBy(name: string, process: number): Grant[] {
+    return [...this.#present.values()].flatMap((holds) =>
+      [...holds.values()].filter((one) => one.name === name && one.process === process),
+    );
+  }
+
+  /** Has this hold ever owned anything? */
+  had(hold: string): boolean {
+    return this.#ended.has(hold) || [...this.#present.values()].some((holds) => holds.has(hold));
   }
 
   of({ key, hold }: Owned): Grant | undefined {
@@ -52,6 +70,11 @@ export class Grants {
   /** Was it given by the release of another one, and not asked for again? */
   isPassed(owned: Owned): boolean {
     const grant = this.of(owned);
-    return grant !== undefined && !grant.isGhost && PASSING.test(grant.script);
+    return grant !== undefined && !grant.isGhost && this.isByPassing(grant);
+  }
+
+  /** Did it come by a script that ended another one? */
+  isByPassing({ script }: Grant): boolean {
+    return PASSING.test(script);
   }
 }

@@ -3,6 +3,7 @@ import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { printTable } from "./plants/table.ts";
 import { loadProduct } from "./product.ts";
 import type { Answer } from "./runner.ts";
 import { type Outcome, simulate } from "./simulate.ts";
@@ -16,7 +17,9 @@ const HELP = `Runs simulated processes in virtual time, each seed a run that can
   --trace          with --seed: tells the run as a story; --tail 100: its last lines only
   --ms 30000       the virtual length of each run
   --root .         the folder of the package that is run
-  --workers 2      how many processes; default: one for each core`;
+  --workers 2      how many processes; default: one for each core
+  --plants         which seed, of --seeds, finds each planted bug; --only text: of these names;
+                   --record: write it down for the test`;
 
 const { values } = parseArgs({
   options: {
@@ -29,11 +32,15 @@ const { values } = parseArgs({
     ms: { type: "string", default: "30000" },
     root: { type: "string", default: resolve(import.meta.dirname, "../..") },
     workers: { type: "string", default: String(availableParallelism()) },
+    plants: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    record: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
 
 if (values.help) console.log(HELP);
+else if (values.plants) await printTable(values.only, Number(values.seeds), values.record);
 else if (values.seed !== undefined) await one(Number(values.seed));
 else await many();
 

@@ -1,18 +1,30 @@
+import { codes } from "../../src/redis/codes.generated.ts";
 import type { Call } from "../../src/redis/driver.ts";
 import type { Reply } from "../../src/tools/testing/keyspace.ts";
 import type { End, MemoryLink, Network, Wire } from "../../src/tools/testing/memory-link.ts";
 import type { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import type { Dice } from "./dice.ts";
+import type { Effects } from "./effects.ts";
 import type { Product } from "./product.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
 import { INPUT, type Time } from "./time.ts";
+import { Way } from "./way.ts";
 import { short, shown, shownReply } from "./wording.ts";
 
 /** In ms: how long Redis works for a command. */
 const SERVICE = 0.015;
 /** In ms: two packets of one direction are never at the same time. */
 const GAP = 0.001;
+
+/** A script that Redis has run, and how many ms before that it was sent. */
+export interface Ran {
+  readonly script: string;
+  readonly keys: readonly string[];
+  readonly age: number;
+  /** Its caller had the reply of another copy before the script ran. */
+  readonly isCopy: boolean;
+}
 
 /** The delays of all connections, in ms. */
 export interface Delays {
@@ -32,6 +44,8 @@ export class SimulatedServer {
   back = 0;
   /** How many commands it has run. */
   count = 0;
+  /** How many messages it has sent, to each receiver. */
+  told = 0;
   readonly #time: Time;
   readonly #story: Story;
 
@@ -39,6 +53,13 @@ export class SimulatedServer {
     this.#time = time;
     this.#story = story;
     this.redis = new Redis(() => (EPOCH + time.now - this.back) * 1_000);
+    const { redis } = this;
+    const publish = redis.publish.bind(redis);
+    redis.publish = (channel, message) => {
+      const receivers = publish(channel, message);
+      this.told += receivers;
+      return receivers;
+    };
   }
 
   pause(ms: number): void {
@@ -79,6 +100,7 @@ export interface Surroundings {
   readonly dice: Dice;
   readonly delays: Delays;
   readonly server: SimulatedServer;
+  readonly effects: Effects;
 }
 
 /** A TCP connection: in order in each direction, with faults. */
@@ -88,13 +110,15 @@ export class SimulatedWire implements Wire {
   /** The time until which nothing moves, and since when. */
   frozen = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
   /** Until when replies and messages do not arrive. */
-  deafUntil = Number.NEGATIVE_INFINITY;
+  deaf = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
+  /** When something last came from the server. */
+  receivedAt = Number.NEGATIVE_INFINITY;
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
-  #lastUp = 0;
-  #lastDown = 0;
   #lastStranded = 0;
+  readonly #up: Way;
+  readonly #down: Way;
   readonly #at: Surroundings;
   readonly #closed: () => void;
   readonly process: SimulatedProcess;
@@ -106,6 +130,8 @@ export class SimulatedWire implements Wire {
     this.process = process;
     this.end = end;
     this.#closed = closed;
+    this.#up = new Way(at.time, null);
+    this.#down = new Way(at.time, process);
   }
 
   #delay(): number {
@@ -116,12 +142,21 @@ export class SimulatedWire implements Wire {
 
   toServer(work: () => void): void {
     if (this.process.isDead) return;
-    const { time, server } = this.#at;
-    this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
-    const served = (): void => server.turn(() => this.#isServed && work());
-    time.at(this.#lastUp, INPUT, null, () => {
-      if (this.#strandedUntil === null || this.#strandedUntil <= time.now) {
-        if (this.#isServed) served();
+    const { time, server, effects } = this.#at;
+    const served = (): void => {
+      if (this.#isServed) server.turn(run);
+      else effects["commands lost"]++;
+    };
+    const run = (): void => {
+      if (!this.#isServed) effects["commands lost"]++;
+      else {
+        if (!this.isOpen) effects["late copies run"]++;
+        work();
+      }
+    };
+    this.#up.send(Math.max(this.process.now + this.#delay(), this.frozen.until), () => {
+      if (!this.#isServed || this.#strandedUntil === null || this.#strandedUntil <= time.now) {
+        served();
         return;
       }
       this.#lastStranded = Math.max(this.#lastStranded, this.#strandedUntil) + GAP;
@@ -130,24 +165,29 @@ export class SimulatedWire implements Wire {
   }
 
   toClient(work: () => void): void {
-    const { time } = this.#at;
-    const least = Math.max(this.frozen.until, this.deafUntil);
-    this.#lastDown = Math.max(this.#lastDown + GAP, time.now + this.#delay(), least);
-    time.at(this.#lastDown, INPUT, this.process, () => this.isOpen && work());
+    const { time, effects } = this.#at;
+    const least = Math.max(this.frozen.until, this.deaf.until);
+    this.#down.send(Math.max(time.now + this.#delay(), least), () => {
+      if (this.isOpen) {
+        this.receivedAt = time.now;
+        work();
+      } else effects["subscribe" in this.end ? "messages lost" : "replies lost"]++;
+    });
   }
 
   freeze(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `a connection of ${this.process.name} is frozen for ${ms.toFixed(0)} ms`);
-    const { now } = time;
-    const { since, until } = this.frozen;
-    this.frozen = { since: until > now ? since : now, until: Math.max(until, now + ms) };
+    this.frozen = longer(this.frozen, time.now, ms);
+    this.#up.hold(this.frozen.until);
+    this.#down.hold(this.frozen.until);
   }
 
   deafen(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `replies to ${this.process.name} are frozen for ${ms.toFixed(0)} ms`);
-    this.deafUntil = Math.max(this.deafUntil, time.now + ms);
+    this.deaf = longer(this.deaf, time.now, ms);
+    this.#down.hold(this.deaf.until);
   }
 
   /**
@@ -169,10 +209,11 @@ export class SimulatedWire implements Wire {
 
   /** The server drops it, and the process does not notice: nothing arrives any more. */
   abandon(): void {
-    const { story } = this.#at;
+    const { story, time } = this.#at;
     story.tell("network", `the server drops a connection of ${this.process.name}, which does not notice`);
     this.#isServed = false;
-    this.deafUntil = Number.POSITIVE_INFINITY;
+    this.deaf = longer(this.deaf, time.now, Number.POSITIVE_INFINITY);
+    this.#down.hold(this.deaf.until);
     this.#leave(0);
   }
 
@@ -184,9 +225,14 @@ export class SimulatedWire implements Wire {
 
   #leave(ms: number): void {
     const { time } = this.#at;
-    time.at(Math.max(this.#lastUp, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
+    time.at(Math.max(this.#up.last, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
   }
 }
+
+const longer = ({ since, until }: SimulatedWire["frozen"], now: number, ms: number) => ({
+  since: until > now ? since : now,
+  until: Math.max(until, now + ms),
+});
 
 /** A step of a command: sent by its process, run by Redis, or its reply arrived. */
 export type Step = "sent" | "executed" | "answered";
@@ -198,22 +244,24 @@ export class ProcessNetwork implements Network {
   /** Open connections, the oldest first. */
   readonly wires = new Set<SimulatedWire>();
   /** Called once, after a script whose name matches was sent. */
-  trap: { readonly names: RegExp; readonly spring: (wire: SimulatedWire) => void } | null = null;
-  /** When the connection for commands broke last, in ms of the run. */
-  lostAt = Number.POSITIVE_INFINITY;
+  trap: { readonly names: RegExp; readonly spring: (wire: SimulatedWire, call: Call) => void } | null = null;
+  /** When a connection broke last, in ms of the run. */
+  lostAt = Number.NEGATIVE_INFINITY;
   /** Ends whose connection broke, and that have no other one yet. */
   readonly #lost = new Set<End>();
-  /** `isCopy`: its caller had the reply of another copy before the script ran. */
-  onRan: (script: string, keys: readonly string[], age: number, isCopy: boolean) => void = () => {};
+  /** How many messages it has received. */
+  receivedCount = 0;
+  onRan: (ran: Ran) => void = () => {};
   /** Called at each step of each command; `reply`: of one that was executed. */
   onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
   /** Called after a message was read. */
   onMessage: (message: string) => void = () => {};
-  /** Nothing reaches the server before this time on a connection that is made now. */
-  unreachableUntil = Number.NEGATIVE_INFINITY;
+  /** Nothing reaches the server before these times on connections that are made now. */
+  readonly unreachableUntil = { commands: Number.NEGATIVE_INFINITY, messages: Number.NEGATIVE_INFINITY };
   readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
+  readonly #sent = new WeakSet<Call>();
 
   constructor(at: Surroundings, process: SimulatedProcess) {
     this.#at = at;
@@ -223,7 +271,7 @@ export class ProcessNetwork implements Network {
 
   connect(end: End, closed: () => void): Wire {
     const wire = new SimulatedWire(this.#at, this.#process, end, closed);
-    wire.frozen.until = this.unreachableUntil;
+    wire.frozen.until = this.unreachableUntil["subscribe" in end ? "messages" : "commands"];
     for (const old of this.wires) if (!old.isOpen) this.wires.delete(old);
     this.wires.add(wire);
     this.#lost.delete(end);
@@ -239,20 +287,33 @@ export class ProcessNetwork implements Network {
     return [...this.#lost].some((end) => !end.isClosed);
   }
 
+  /** Does a message on this channel reach it now, without a delay? */
+  receives(channel: string): boolean {
+    const { time, server } = this.#at;
+    const isWell = [...this.wires].every(
+      ({ isOpen, frozen, deaf, end }) =>
+        !("subscribe" in end) || (isOpen && frozen.until <= time.now && deaf.until <= time.now),
+    );
+    return isWell && server.redis.receivers(channel) > 0;
+  }
+
   /** The open connection of this end. */
   wireOf(end: End): SimulatedWire | undefined {
     return [...this.wires].find((wire) => wire.isOpen && wire.end === end);
   }
 
   sent(call: Call, link: MemoryLink): void {
-    const { story } = this.#at;
+    const { story, effects } = this.#at;
     story.tell(this.#process.name, `sends ${call.script.name} ${shown(call)}`);
+    // A script that Redis does not know is sent as text, by the same connection.
+    if (this.#sent.has(call) && call.name === "evalsha") effects["commands sent again"]++;
+    this.#sent.add(call);
     this.onStep("sent", call, null);
     const { trap } = this;
     const wire = this.wireOf(link);
     if (!trap?.names.test(call.script.name) || !wire) return;
     this.trap = null;
-    trap.spring(wire);
+    trap.spring(wire, call);
   }
 
   answered(call: Call): void {
@@ -261,14 +322,19 @@ export class ProcessNetwork implements Network {
   }
 
   received(message: string): void {
+    this.receivedCount++;
     this.#at.story.tell(this.#process.name, `receives ${short(message)}`);
     this.onMessage(message);
   }
 
   ran(call: Call, reply: Reply | Error): void {
+    const { effects } = this.#at;
+    if (reply instanceof Error && reply.message.startsWith("NOSCRIPT")) effects["scripts unknown"]++;
+    if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
+    const { script, keys } = call;
     const age = this.#process.monoAt(this.#at.time.now) - call.since;
-    this.onRan(call.script.name, call.keys.full, age, this.#answered.has(call));
+    this.onRan({ script: script.name, keys: keys.full, age, isCopy: this.#answered.has(call) });
     this.onStep("executed", call, reply);
   }
 }

@@ -21,6 +21,9 @@ const FIELD = /^1[a-z] (\d{13}) /;
 
 const processOf = (text: string): number => Number(/\bhost(\d+):/.exec(text)?.[1] ?? Number.NaN);
 
+/** A hold's id is its client's channel, and 21 letters and digits of its own. */
+export const channelOf = (hold: string): string => hold.slice(0, -22);
+
 export const nameOf = (key: string): string | null => LOCKS.exec(key)?.[1] ?? null;
 
 /** The holds of one key. */
@@ -41,12 +44,35 @@ export function ownersOf({ server: { redis } }: Run, key: string): Owned[] {
 export const owners = (run: Run): Owned[] =>
   [...run.server.redis.keys.keys()].flatMap((key) => ownersOf(run, key));
 
-/** The entries of all queues, with the numbers of their processes. */
-export function entries({ server: { redis } }: Run): { name: string; entry: string; process: number }[] {
-  return [...redis.keys.keys()].flatMap((key) => {
-    const name = key.endsWith(":queue") ? nameOf(key.slice(0, -":queue".length)) : null;
-    const kept = redis.find(key);
-    if (name === null || kept?.type !== "zset") return [];
-    return kept.value.members.map((entry) => ({ name, entry, process: processOf(entry) }));
-  });
+/** A place in a queue. */
+export interface Entry {
+  readonly key: string;
+  readonly name: string;
+  readonly entry: string;
+  readonly hold: string;
+  readonly process: number;
+  /** Its ticket: the server's time in µs. */
+  readonly ticket: number;
 }
+
+/** The places in one queue. */
+export function entriesOf({ server: { redis } }: Run, key: string): Entry[] {
+  const name = key.endsWith(QUEUE) ? nameOf(key.slice(0, -QUEUE.length)) : null;
+  const kept = redis.find(key);
+  if (name === null || kept?.type !== "zset") return [];
+  return kept.value.members.map((entry) => ({
+    key,
+    name,
+    entry,
+    hold: HOLD.exec(entry)?.[0] ?? "",
+    process: processOf(entry),
+    ticket: Number(kept.value.score(entry)),
+  }));
+}
+
+const QUEUE = ":queue";
+const HOLD = /holdfast:client:\S+/;
+
+/** The places in all queues. */
+export const entries = (run: Run): Entry[] =>
+  [...run.server.redis.keys.keys()].flatMap((key) => entriesOf(run, key));

@@ -1,9 +1,12 @@
 import type { LockClient, LockClientOptions } from "../../src/index.ts";
 import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { Dice } from "./dice.ts";
+import { Effects } from "./effects.ts";
+import { ForcedHolds } from "./forced.ts";
 import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
-import { type Delays, ProcessNetwork, SimulatedServer } from "./network.ts";
+import { type Delays, ProcessNetwork, type Ran, SimulatedServer } from "./network.ts";
+import { channelOf } from "./ownership.ts";
 import type { Load } from "./product.ts";
 import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
 import { Story } from "./story.ts";
@@ -23,6 +26,8 @@ export interface Request {
   readonly since: number;
   /** Its scope, in which it may enter what the scope holds. Left out: none. */
   readonly scope?: object | undefined;
+  /** Of its signal. Left out: it has none, or another one. */
+  readonly controller?: AbortController | undefined;
   abortedAt: number;
 }
 
@@ -69,6 +74,8 @@ export interface Check {
   left?(holding: Holding, error: unknown): void;
   /** The call ended with an error; null: with null, as busy. */
   refused?(request: Request, error: unknown): void;
+  /** Redis has run a script of this process. */
+  ran?(member: Member, ran: Ran): void;
   /** A script has given a hold. */
   granted?(grant: Grant): void;
   /** Every 100 ms. */
@@ -97,9 +104,15 @@ export class Run {
   readonly holdings = new Map<string, Set<Holding>>();
   readonly checks: Check[] = [];
   readonly grants = new Grants(this);
+  readonly forced = new ForcedHolds(this);
+  readonly effects = new Effects();
   /** How many callers of each process have not ended. */
   readonly callers = new Map<Member, number>();
+  /** How many calls that no caller awaits have not ended. */
+  readonly #beside = new Map<Member, number>();
   crashes = 0;
+  /** A test says what happens: keys may be deleted, and callers may be unknown here. */
+  isDirected = false;
   /** Is this what a run is to show? */
   isExcused: (why: string) => boolean = () => false;
   /** Starts another process in the place of one that has crashed. */
@@ -131,7 +144,7 @@ export class Run {
   }
 
   start(options: MemberOptions, clocks: ClockErrors): Member {
-    const { time, story, dice, delays, server } = this;
+    const { time, story, dice, delays, server, effects } = this;
     const process = new SimulatedProcess({
       time,
       story,
@@ -141,7 +154,7 @@ export class Run {
       clocks,
     });
     const { ServerClient, redisServer, checkClientOptions, MemoryLink } = process.product;
-    const network = new ProcessNetwork({ time, story, dice, delays, server }, process);
+    const network = new ProcessNetwork({ time, story, dice, delays, server, effects }, process);
     const { more, ...common } = options;
     const settings = checkClientOptions({ ...common, ...more });
     const link = new MemoryLink(network);
@@ -155,18 +168,38 @@ export class Run {
       longestStay: options.linger ?? 0,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
-    network.onRan = (...ran) => {
-      for (const grant of this.grants.ran(...ran)) for (const check of this.checks) check.granted?.(grant);
-    };
+    network.onRan = (ran) => this.#ran(member, ran);
     story.tell(process.name, `starts: lease time ${options.leaseTime} ms, linger ${options.linger ?? 0} ms`);
     this.members.add(member);
     this.started.push(member);
     return member;
   }
 
-  /** `noticed`: ms until the server knows that its connections are gone. */
-  crash(member: Member, noticed = 0): void {
-    member.process.crash();
+  #ran(member: Member, ran: Ran): void {
+    const { made, ended } = this.grants.ran(ran);
+    for (const grant of made) {
+      if (grant.isGhost) this.effects["holds brought back"]++;
+      for (const check of this.checks) check.granted?.(grant);
+    }
+    if (/force-release/.test(ran.script) && !this.isDirected)
+      for (const grant of ended) {
+        const owner = this.memberOf(grant.process);
+        if (!owner) continue;
+        this.effects["holds force-released"]++;
+        this.forced.add(grant, owner.network.receives(channelOf(grant.hold)));
+      }
+    for (const check of this.checks) check.ran?.(member, ran);
+  }
+
+  /** The living process with this number. */
+  memberOf(process: number): Member | undefined {
+    return [...this.members].find((member) => member.process.number === process);
+  }
+
+  /** `noticed`: ms until the server knows that its connections are gone. `isExit`: by `process.exit()`. */
+  crash(member: Member, noticed = 0, isExit = false): void {
+    if (isExit) member.process.exit();
+    else member.process.crash();
     for (const wire of member.network.wires) wire.cut(0, noticed);
     this.members.delete(member);
     for (const request of this.requests) if (request.member === member) this.requests.delete(request);
@@ -175,6 +208,22 @@ export class Run {
   /** The callers that hold this, in processes that live. */
   inside(name: string): Holding[] {
     return [...(this.holdings.get(name) ?? [])].filter(({ member }) => !member.process.isDead);
+  }
+
+  /** A call of this process that no caller awaits, such as of a listener. */
+  goesOn(member: Member, call: Promise<unknown>): void {
+    const count = (change: number): void =>
+      void this.#beside.set(member, (this.#beside.get(member) ?? 0) + change);
+    count(1);
+    call.then(
+      () => count(-1),
+      (error: Error) => this.fail(`a call that nobody awaits failed: ${error.stack}`),
+    );
+  }
+
+  /** How many of them have not ended, in living processes. */
+  get beside(): number {
+    return [...this.members].reduce((sum, member) => sum + (this.#beside.get(member) ?? 0), 0);
   }
 
   waiting(name: string): Request[] {
@@ -190,7 +239,7 @@ export class Run {
       paused.until <= now &&
       link.state === "ready" &&
       !network.isReconnecting &&
-      [...network.wires].every((wire) => wire.frozen.until <= now && wire.deafUntil <= now)
+      [...network.wires].every((wire) => wire.frozen.until <= now && wire.deaf.until <= now)
     );
   }
 

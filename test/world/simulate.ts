@@ -1,9 +1,12 @@
-import { wander } from "./callers.ts";
+import { kindsOf, type Plan, wander } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
 import { closeAll } from "./closing.ts";
+import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
+import { listen } from "./listeners.ts";
 import type { Load } from "./product.ts";
 import { type Member, Run } from "./run.ts";
+import { wanderInScopes } from "./scopes.ts";
 
 export interface Options {
   /** Virtual ms; callers come for 70 % of them, faults for 50 %. Default 30 000. */
@@ -29,11 +32,14 @@ export interface Outcome {
   readonly events: number;
   readonly commands: number;
   readonly counts: Run["counts"];
+  readonly effects: Effects;
 }
 
 /** In ms: for callers and clients to end after the last call. */
 const PATIENCE = 60_000;
 const INSPECT = 100;
+/** Of a run: 30 s of virtual time have some thousands. */
+const MOST_EVENTS = 200_000;
 
 /** A run of random callers, with all that is random from the seed. */
 export async function simulate(load: Load, seed: number, options: Options = {}): Promise<Outcome> {
@@ -50,7 +56,7 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
   } finally {
     process.off("unhandledRejection", onRejection);
   }
-  const { story, time, server, counts } = run;
+  const { story, time, server, counts, effects } = run;
   return {
     seed,
     hasFaults,
@@ -61,26 +67,31 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
     events: time.count,
     commands: server.count,
     counts,
+    effects,
   };
 }
 
 async function play(run: Run, ms: number): Promise<void> {
   const { dice, time } = run;
+  time.most = MOST_EVENTS;
   run.checks.push(...checksOf(run));
   const names = ["a", "b", "c"].slice(0, dice.whole(1, 3));
   const end = ms * 0.7;
+  const plan: Plan = { names, kinds: kindsOf(run), end };
   let active = 0;
   const start = (): void => {
     const clocks = run.hasFaults
       ? { rate: dice.between(0.995, 1.005), skew: dice.between(-5_000, 5_000) }
       : { rate: 1, skew: 0 };
     const linger = dice.chance(0.3) ? 500 : 0;
-    const member = run.start({ leaseTime: dice.whole(3, 30) * 1_000, linger }, clocks);
+    const member = run.start({ leaseTime: dice.whole(3, dice.chance(0.4) ? 5 : 30) * 1_000, linger }, clocks);
+    if (dice.chance(0.3)) listen(run, member);
     for (let callers = dice.whole(1, 5); callers > 0; callers--) {
       active++;
       run.callers.set(member, (run.callers.get(member) ?? 0) + 1);
       member.process.soon(() => {
-        wander(run, member, names, end).then(
+        const go = dice.chance(0.15) ? wanderInScopes : wander;
+        go(run, member, plan).then(
           () => {
             // Those of a crashed process are not counted any more.
             if (member.process.isDead) return;
@@ -105,15 +116,15 @@ async function play(run: Run, ms: number): Promise<void> {
   time.after(INSPECT, inspect);
   if (run.hasFaults) trouble(run, ms * 0.5);
 
-  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && time.now > end));
+  await time.run(ms + PATIENCE, () => run.isOver || (active === 0 && run.beside === 0 && time.now > end));
   if (run.isOver) return;
-  if (active > 0) {
+  if (active > 0 || run.beside > 0) {
     const waiting = [...run.requests].map(
       ({ member, name, since }) => `${member.process.name} for ${name} since ${since.toFixed(0)} ms`,
     );
-    return run.fail(`${active} callers never ended; waiting: ${waiting.join(", ") || "none"}`);
+    return run.fail(
+      `${active} callers and ${run.beside} calls beside them never ended; waiting: ${waiting.join(", ") || "none"}`,
+    );
   }
   await closeAll(run);
 }
-
-export type { Member };

@@ -40,6 +40,7 @@ export class SimulatedProcess implements Actor {
   readonly #clocks: ClockErrors;
   readonly #born: number;
   #blockedUntil = Number.NEGATIVE_INFINITY;
+  readonly #exitHandlers: (() => void)[] = [];
   /** By how many ms its wall clock was set forward. */
   #stepped = 0;
 
@@ -100,10 +101,20 @@ export class SimulatedProcess implements Actor {
     this.busyUntil = Math.max(this.busyUntil, this.#blockedUntil);
   }
 
-  /** Sets its wall clock forward. */
+  /** Sets its wall clock forward; back if `ms` is negative. */
   stepClock(ms: number): void {
-    this.#story.tell(this.name, `its clock is set forward by ${ms.toFixed(0)} ms`);
+    this.#story.tell(
+      this.name,
+      `its wall clock is set ${ms < 0 ? "back" : "forward"} by ${Math.abs(ms).toFixed(0)} ms`,
+    );
     this.#stepped += ms;
+  }
+
+  /** Ends by `process.exit()`: its exit handlers run, and nothing after them. */
+  exit(): void {
+    this.#story.tell(this.name, "calls process.exit()");
+    for (const handler of this.#exitHandlers) handler();
+    this.isDead = true;
   }
 
   crash(): void {
@@ -222,7 +233,9 @@ export class SimulatedProcess implements Actor {
         versions,
         version,
         emitWarning,
-        on: nothing,
+        on: (event: string, handler: () => void) => {
+          if (event === "exit") this.#exitHandlers.push(handler);
+        },
         once: nothing,
         off: nothing,
         pid: 1_000 + this.number,

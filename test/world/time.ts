@@ -35,6 +35,8 @@ export class Time {
   now = 0;
   /** How many events happened. */
   count = 0;
+  /** A run with more events is wrong: nothing else would end it. */
+  most = Number.POSITIVE_INFINITY;
   /** Whose event happens now; null: the network's, a server's, or none. */
   actor: Actor | null = null;
   #order = 0;
@@ -51,7 +53,11 @@ export class Time {
     return this.at(this.now + ms, INPUT, null, run);
   }
 
-  /** Until this time, or until `isOver`. After each event of an actor its microtasks run. */
+  /**
+   * Until this time, or until `isOver`. After each event of an actor its microtasks run.
+   *
+   * @throws Error after more than `most` events
+   */
   async run(until: number, isOver: () => boolean): Promise<void> {
     while (this.#heap.length > 0 && !isOver()) {
       const event = this.#pop();
@@ -67,7 +73,8 @@ export class Time {
         continue;
       }
       this.now = event.at;
-      this.count++;
+      if (++this.count > this.most)
+        throw new Error(`more than ${this.most} events: something goes round in circles`);
       this.actor = actor;
       event.run();
       if (!actor) continue;

@@ -3,6 +3,10 @@ import type { Check, Request, Run } from "../run.ts";
 
 /** In ms: from an abort until its caller knows. */
 const ABORTED_WITHIN = 300;
+/** In ms: a waiter re-checks, and doubts that Redis is there 500 ms after a re-check without an answer. */
+const NOTICED = 3_000;
+/** Among many places of one process only the first re-checks, and less often further back. */
+const NOTICED_FAIR = 5_000;
 
 /** Since when Redis could not answer this process, in ms of the run; Infinity: it can. */
 function silentSince(run: Run, { member }: Request): number {
@@ -10,9 +14,11 @@ function silentSince(run: Run, { member }: Request): number {
   const { now } = run.time;
   if (link.state !== "ready") return network.lostAt;
   const wire = network.wireOf(link);
-  const frozen = wire && wire.frozen.until > now ? wire.frozen.since : Number.POSITIVE_INFINITY;
-  const { paused } = run.server;
-  return Math.min(frozen, paused.until > now + 1 ? paused.from : Number.POSITIVE_INFINITY);
+  const lasting = ({ since, until }: { since: number; until: number }): number =>
+    until > now + 1 ? since : Number.POSITIVE_INFINITY;
+  const { from, until } = run.server.paused;
+  const silences = [{ since: from, until }, ...(wire ? [wire.frozen, wire.deaf] : [])];
+  return Math.max(wire?.receivedAt ?? 0, Math.min(...silences.map(lasting)));
 }
 
 /** What a call ends with. */
@@ -20,7 +26,7 @@ export const outcomes = (run: Run): Check => ({
   promise:
     "LOCK_TIMEOUT means that Redis reported another holder; a call ends in its time, or when it aborts.",
   refused(request, error) {
-    const { kindName, name, wait, since, abortedAt, member } = request;
+    const { kindName, kind, name, wait, since, abortedAt, member } = request;
     const what = `${kindName} ${name}, ${member.process.name}`;
     const took = run.time.now - since;
     const code = error === null ? "busy" : codeOf(error);
@@ -28,8 +34,14 @@ export const outcomes = (run: Run): Check => ({
     if (code === "LOCK_TIMEOUT") {
       if (wait === Number.POSITIVE_INFINITY) run.fail(`${what}: LOCK_TIMEOUT without a time to wait`);
       const isInsideHere = run.inside(name).some((one) => one.member === member);
-      if (silentSince(run, request) < since && !isInsideHere)
-        run.fail(`${what}: LOCK_TIMEOUT after ${took.toFixed(0)} ms, in which Redis could not answer`);
+      const silent = silentSince(run, request);
+      const isPaused = member.process.pausedUntil > since;
+      const isKnown = run.time.now - silent > (kind.isFair ? NOTICED_FAIR : NOTICED) && !isPaused;
+      if ((silent < since || isKnown) && !isInsideHere)
+        run.fail(
+          `${what}: LOCK_TIMEOUT after ${took.toFixed(0)} ms, and Redis could not answer in the last ` +
+            `${(run.time.now - silent).toFixed(0)} ms`,
+        );
     }
     if (run.hasFaults) return;
     if (code === "LOCK_UNAVAILABLE") run.fail(`${what}: LOCK_UNAVAILABLE without a fault`);

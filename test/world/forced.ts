@@ -1,0 +1,43 @@
+import type { Grant } from "./grants.ts";
+import type { Member, Request, Run } from "./run.ts";
+
+/** A hold that another caller took away. */
+interface Forced {
+  readonly at: number;
+  /** Until then its process may not know. */
+  readonly knownBy: number;
+}
+
+/** In ms: how much later than its message a process may notice that its hold was taken away. */
+const MARGIN = 10;
+
+/** Which holds were force-released, and when their processes must know. */
+export class ForcedHolds {
+  readonly #run: Run;
+  readonly #byOwner = new Map<string, Forced>();
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  /** `receives`: does its process receive messages at this moment? */
+  add({ name, process }: Grant, receives: boolean): void {
+    const { time, delays } = this.#run;
+    const known = time.now + delays.most * (delays.slow > 0 ? 20 : 1) + MARGIN;
+    const forced = { at: time.now, knownBy: receives ? known : Number.POSITIVE_INFINITY };
+    this.#byOwner.set(`${name} ${process}`, forced);
+  }
+
+  /** May this caller, which came before, still believe that it holds what was taken away? */
+  mayBelieve({ name, member, since }: Pick<Request, "name" | "since"> & { member: Member }): boolean {
+    const forced = this.#byOwner.get(`${name} ${member.process.number}`);
+    if (!forced || since > forced.at) return false;
+    return this.#run.time.now <= forced.knownBy || member.process.pausedUntil > forced.at;
+  }
+
+  /** Was a hold of this process taken away after the caller came? */
+  has({ name, member, since }: Pick<Request, "name" | "since"> & { member: Member }): boolean {
+    const forced = this.#byOwner.get(`${name} ${member.process.number}`);
+    return forced !== undefined && since <= forced.at;
+  }
+}

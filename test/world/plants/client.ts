@@ -1,0 +1,313 @@
+import type { Plant } from "./plant.ts";
+
+/** Bugs of the client. */
+export const client: readonly Plant[] = [
+  {
+    name: "the watchdog renews at the end",
+    bug: "The watchdog renews a lease once in its length, when it is over.",
+    promise: "A holder keeps the lock while its process lives and reaches Redis.",
+    file: "src/defaults.ts",
+    replaces: "export const RENEWALS_PER_LEASE = 3;",
+    by: "export const RENEWALS_PER_LEASE = 1;",
+  },
+  {
+    name: "NOSCRIPT is an error",
+    bug: "A command whose script Redis has forgotten fails, instead of being sent again as text.",
+    promise: "NOSCRIPT affects neither holders nor waiters.",
+    file: "src/redis/script-runner.ts",
+    replaces: "if (isUnknown && !call.isOver) {",
+    by: "if (false) {",
+  },
+  {
+    name: "no re-check after the subscription",
+    bug: "A waiter whose command was sent before its subscription was acknowledged does not re-check after it.",
+    promise: "A grant that was published before the subscription is found at once.",
+    file: "src/engine/acquisition.ts",
+    replaces: "if (!isHeard && channel.isHeard) this.lookAgain();",
+    by: "",
+  },
+  {
+    name: "a grant for nobody is kept",
+    bug: "A grant for a caller that has left is not given back.",
+    promise: "A waiter that times out or aborts is skipped, at no cost.",
+    file: "src/engine/lock-manager.ts",
+    replaces: "unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),",
+    by: "unexpected: (_id, _key, _ttl) => {},",
+  },
+  {
+    name: "an abort is ignored",
+    bug: "A waiting caller whose signal aborts goes on waiting.",
+    promise: "A call ends when its signal aborts.",
+    file: "src/engine/waiter.ts",
+    replaces: "    this.group?.leave(this, reason);",
+    by: "    void reason;",
+  },
+  {
+    name: "a failed acquire is not withdrawn",
+    bug: "After an acquire without an answer its hold is not taken back, although Redis may have it.",
+    promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
+    file: "src/engine/acquisition.ts",
+    replaces: "    else {\n      context.leave(kind, hold);\n      // A client with another format",
+    by: "    else {\n      // A client with another format",
+  },
+  {
+    name: "a force-release before the answer is ignored",
+    bug: "A force-release that is reported before the answer that took the lock does not end the hold.",
+    promise: "After forceUnlock() the former holder's signal aborts with `revoked`.",
+    file: "src/engine/acquisition.ts",
+    replaces: "if (this.hold?.id === id) this.hold.isRevoked = true;",
+    by: "",
+  },
+  {
+    name: "silence counts as busy",
+    bug: "A call whose time ends while Redis does not answer says that another caller holds the lock.",
+    promise: "LOCK_TIMEOUT means that Redis reported another holder.",
+    file: "src/engine/redis-health.ts",
+    replaces: "return this.failures > 0 || (",
+    by: "return false && (",
+  },
+  {
+    name: "the deadline is counted from the answer",
+    bug: "A lease ends for its holder a lease time after the answer, not after the command was sent.",
+    promise: "`held` is false before Redis lets another caller in.",
+    file: "src/engine/lease/hold.ts",
+    replaces:
+      "    this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));\n" +
+      "    this.endWall = Math.max(this.endWall, Math.min(this.asked.wall + span, wall + ttl));",
+    by:
+      "    this.endMono = Math.max(this.endMono, mono + ttl);\n" +
+      "    this.endWall = Math.max(this.endWall, wall + ttl);",
+  },
+  {
+    name: "the monotonic deadline is counted from the answer",
+    bug: "On the monotonic clock, a lease ends for its holder a lease time after the answer.",
+    promise: "`held` is false before Redis lets another caller in.",
+    file: "src/engine/lease/hold.ts",
+    replaces: "    this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));",
+    by: "    this.endMono = Math.max(this.endMono, mono + ttl);",
+  },
+  {
+    name: "no re-check after a gap of the subscription",
+    bug: "After the subscriber's connection was lost, waiters do not re-check.",
+    promise: "A grant message that is lost in a reconnect is found after it.",
+    file: "src/engine/lock-manager.ts",
+    replaces: "for (const one of this.listeners) one.missed();",
+    by: "",
+  },
+  {
+    name: "a grant of any length counts",
+    bug: "A grant message is believed whatever time to live it says.",
+    promise: "A message that no script can have written does not prolong a lease.",
+    file: "src/engine/lease/hold.ts",
+    replaces: "return ttl <= Math.max(this.mayLive, GRANT_WINDOW);",
+    by: "return true;",
+  },
+  {
+    name: "a failed withdrawal is not repeated",
+    bug: "A hold that is not wanted is taken back once, even if that command gets no answer.",
+    promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
+    file: "src/engine/cleanup.ts",
+    replaces: "else kind.withdraw(hold).then(done, later);",
+    by: "else kind.withdraw(hold).then(done, done);",
+  },
+  {
+    name: "a missed message is not looked for",
+    bug: "After the subscriber's connection was lost, waiting callers do not re-check.",
+    promise: "A grant message that is lost in a reconnect is found after it.",
+    file: "src/engine/lock-manager.ts",
+    replaces: "      this.wanted.askAgain();\n      this.#lookAgain();",
+    by: "      this.wanted.askAgain();",
+  },
+  {
+    name: "a listener runs in its caller's scope",
+    bug: "A listener runs in the scope of the caller whose event it gets, and its calls enter that scope's locks.",
+    promise: "Listeners run outside of every scope.",
+    file: "src/util/detached.ts",
+    replaces: "return nowhere.run(work);",
+    by: "return work();",
+  },
+  {
+    name: "an overtaken release counts as a loss",
+    bug:
+      "Two callers of one hold leave. The first one's command runs after the one that ended the hold, " +
+      "finds nothing, and its caller is told of a loss.",
+    promise: "`unlock()` resolves if nothing was lost.",
+    file: "src/engine/tenure.ts",
+    replaces: "const ended = await this.ending.outcome();",
+    by: "const ended = null as Awaited<ReturnType<Ending['outcome']>>;",
+  },
+  {
+    name: "the one that has just left is not told of a loss",
+    bug:
+      "Two callers share permits whose key was deleted. The second one leaves in the turn in which the " +
+      "first one's loss is read, and its call resolves.",
+    promise: "If the key is deleted, `release()` rejects with `gone`.",
+    file: "src/engine/pooled-tenure.ts",
+    replaces: "for (const leaver of leavers) this.lostBy(leaver, reason, by);",
+    by: "for (const { lease, resolve } of leavers) {\n      lease.settle();\n      resolve();\n    }",
+    test: {
+      project: "faults",
+      file: "test/lock/overtaken-releases.faults.test.ts",
+      title:
+        "is reported as lost also to a caller that leaves in the turn in which the other one's loss is read",
+    },
+  },
+  {
+    name: "events are told in the middle of a step",
+    bug: "A listener is called before the state is what its event says, and may change it.",
+    promise: "A listener may unlock, take or abort something in the statement in which it is called.",
+    file: "src/api/events.ts",
+    replaces: "if (this.#isInStep) return work();",
+    by: "return work();",
+  },
+  {
+    name: "a reader that comes back does not stay",
+    bug: "The last reader's hold ends at the end of the turn, although another reader has entered it since.",
+    promise: "A lock is given back when the last of its readers has left.",
+    file: "src/engine/shared-tenure.ts",
+    replaces: "  #stay(): void {\n    this.#settle();",
+    by: "  #stay(): void {",
+  },
+  {
+    name: "what is said about an ended hold is ignored",
+    bug:
+      "A late copy of an acquire takes the lock for no caller, and its process ignores the messages that " +
+      "others wait for it.",
+    promise: "A hold that no caller has is given back when another caller waits for it.",
+    file: "src/engine/grant-inbox.ts",
+    replaces: "    else if (this.#owner.isMade(hold))",
+    by: '    else if (message.is === "grant" && this.#owner.isMade(hold))',
+  },
+  {
+    name: "a signal is late after a pause",
+    bug: "On the first line after a pause `held` is false, and the signal is not aborted.",
+    promise: "On its next line `held` is false and `lease.signal` is aborted with `expired`.",
+    file: "src/engine/lease/shared-lease.ts",
+    replaces: "  get signal(): AbortSignal {\n    this.expire();",
+    by: "  get signal(): AbortSignal {",
+  },
+  {
+    name: "any number is a token",
+    bug: "A reply that belongs to another command is believed, if it is a number.",
+    promise: "At most one caller holds the lock.",
+    file: "src/redis/fields.ts",
+    replaces: "if (token < FIRST_TOKEN) throw this.unexpected();",
+    by: "",
+    test: {
+      project: "default*",
+      file: "test/lock/replies-of-other-commands.test.ts",
+      title: "an INCR",
+    },
+  },
+  {
+    name: "a lease that has run out is told as taken",
+    bug: "An answer that is read after the deadline says why a lease was lost.",
+    promise: "After its deadline a lease was lost because it expired.",
+    file: "src/engine/lease/shared-lease.ts",
+    replaces: 'const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;',
+    by: "const reason = how;",
+  },
+  {
+    name: "an old answer answers a new call",
+    bug: "A call that came while others waited gets their answer, from before it came.",
+    promise: "A call says that a lock is busy only if another caller had it after the call.",
+    file: "src/engine/local-lock.ts",
+    replaces: "else if (health.saidAt < waiter.since && !this.#holder?.held) {",
+    by: "else if (false) {",
+  },
+  {
+    name: "a release between the answer and the sleep is missed",
+    bug:
+      "For locks whose message wakes all: a message that comes before the answer to a try which Redis " +
+      "ran before it is forgotten.",
+    promise: "An unlock wakes every waiting process, and one gets the lock.",
+    file: "src/engine/acquisition.ts",
+    replaces:
+      "    else if (!this.#wakes || (wakes !== this.#wakes.count && !this.#wakes.rests)) this.start();\n" +
+      "    else {\n" +
+      '      this.#park("message");\n' +
+      "      this.#sleep(sleep(ttl, null, false));\n" +
+      "      if (wakes !== this.#wakes.count) this.lookBefore(this.#wakes.restsUntil);",
+    by:
+      "    else if (!this.#wakes) this.start();\n" +
+      "    else {\n" +
+      '      this.#park("message");\n' +
+      "      this.#sleep(sleep(ttl, null, false));\n" +
+      "      void wakes;",
+  },
+  {
+    name: "readers go on while a writer waits",
+    bug: "Redis says that a writer waits, and new readers enter the hold of their process all the same.",
+    promise: "A writer is not starved: late readers enter for 25 ms after it has begun to wait.",
+    file: "src/engine/shared-tenure.ts",
+    replaces: "    if (isOurs && !waits) this.asked = sent;",
+    by: "    if (isOurs) this.asked = sent;",
+  },
+  {
+    name: "units of a lost permit are handed on here",
+    bug: "The permits of a caller that has lost them go to the next caller of its process at once.",
+    promise: "No permit is inside after a loss: the lost caller may still be working.",
+    file: "src/engine/pooled-tenure.ts",
+    replaces: "    this.free += unitsOf(lease.terms);\n    this.#giveBack();\n  }\n\n  /** Shared permits",
+    by: "    this.free += unitsOf(lease.terms);\n    this.#serveLine();\n    this.#giveBack();\n  }\n\n  /** Shared permits",
+    test: {
+      project: "default*",
+      file: "test/semaphore/lost-permits.test.ts",
+      title: "lost permits are not handed off locally, also if a listener of the loss asks for them",
+    },
+  },
+  {
+    name: "the end of a process releases nothing",
+    bug: "A process that calls `process.exit()` keeps the locks that it has cached.",
+    promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
+    file: "src/engine/idle-tenures.ts",
+    replaces: "for (const idle of lingering) idle.endAll();",
+    by: "",
+  },
+  {
+    name: "the event loop gets no turn",
+    bug: "Callers that come and go without a round trip keep the event loop from turning.",
+    promise: "Other work of the process goes on beside callers of one lock.",
+    file: "src/engine/event-loop-turn.ts",
+    replaces: "if (since > 0) return mono - since >= TURNS_TIME;",
+    by: "if (since > 0) return false;",
+    test: {
+      project: "default*",
+      file: "test/unit/event-loop-turn.test.ts",
+      title: "a turn is used up after a time in which callers come and go, and the next one is new",
+    },
+  },
+  {
+    name: "calls of one scope wait for each other",
+    bug: "Of two calls of one scope for one lock, the second one waits for its own scope.",
+    promise: "In the scope of a body, taking its lock again enters it.",
+    file: "src/locks/scope-wait.ts",
+    replaces: "const shares = request.reentrant && enter;",
+    by: "const shares = request.reentrant && enter && false;",
+  },
+  {
+    name: "a recall is ignored",
+    bug: "A process keeps a cached lock that nobody uses, although another process waits for it.",
+    promise: "Another process wants the lock: it is released in the next turn of the event loop.",
+    file: "src/engine/exclusive-tenure.ts",
+    replaces: "    sendAtTurnEnd(() => this.#endAlone());\n",
+    by: "",
+  },
+  {
+    name: "local hand-offs do not end",
+    bug: "Callers of one process hand the lock on among themselves, although another process waits.",
+    promise: "After another process has begun to wait, at most 16 more local hand-offs, for at most 25 ms.",
+    file: "src/engine/policies/exclusive.ts",
+    replaces:
+      "  return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;",
+    by: "  return passes > 0;",
+  },
+  {
+    name: "close() leaves a waiter",
+    bug: "The callers that wait when the client closes are not refused.",
+    promise: "`locks.close()` rejects waiters with ClientClosedError.",
+    file: "src/engine/lock-manager.ts",
+    replaces: "    this.refuseAll((name) => new ClientClosedError(name));\n",
+    by: "",
+  },
+];

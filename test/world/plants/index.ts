@@ -1,0 +1,8 @@
+import { client } from "./client.ts";
+import { counted } from "./counted.ts";
+import type { Plant } from "./plant.ts";
+import { scripts } from "./scripts.ts";
+import { world } from "./world.ts";
+
+/** Every bug that is planted. */
+export const plants: readonly Plant[] = [...scripts, ...counted, ...client, ...world];
