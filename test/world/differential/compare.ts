@@ -14,13 +14,13 @@ export interface Difference {
  * 1 ms later is 1 ms shorter. Nothing is rounded for that: an execution that differs is run again, and
  * one of so many runs must be equal in every number.
  */
-const ROUNDS = 20;
+const ROUNDS = 40;
 /**
  * A script that reads hundreds of members takes some ms, in every run. If none of so many runs was over
  * within one ms, the TTL of a key may be shorter by as many ms as have passed on the server. Never
  * longer, and replies and messages never differ.
  */
-const EXACT_ROUNDS = 10;
+const EXACT_ROUNDS = 20;
 
 /** Runs all executions on this server. Those that differ in every run, in order. */
 export async function compare(server: RealServer, executions: readonly Execution[]): Promise<Difference[]> {

@@ -201,5 +201,7 @@ function changeText(dice: Dice, text: string): string {
     () => text.replace(/\d+/, (digits) => String(Number(digits) + dice.int(-1, 1))),
     () => text.replace(/^\d/, dice.pick(["0", "2", "9"])),
   ];
-  return dice.pick(kinds)();
+  const other = dice.pick(kinds)();
+  // Redis 7.0 writes the number -0 as "-0", and 8.2 as "0".
+  return Object.is(Number(other), -0) ? "-1" : other;
 }

@@ -66,16 +66,18 @@ end
 return all`;
 
 /**
- * Works for so many ms. Since 7.2 TIME stands still while a script runs, and os.clock does not; 6.2 has
- * no os.clock.
+ * Gives keys an end and works until it has come. ARGV: how many ms and parts of a ms after that. Since
+ * 7.2 TIME stands still while a script runs, and os.clock does not; 6.2 has no os.clock.
  */
-const WAIT = `local os = rawget(_G, "os")
+const END = `local os = rawget(_G, "os")
 local function now()
 local time = redis.call("TIME")
 return os and os.clock() * 1000 or time[1] * 1000 + time[2] / 1000
 end
-local since = now()
-repeat until now() - since >= tonumber(ARGV[1])`;
+local time, since = redis.call("TIME"), now()
+local millis = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, key in ipairs(KEYS) do redis.call("PEXPIREAT", key, millis + 1) end
+repeat until now() - since >= 1 - time[2] % 1000 / 1000 + ARGV[1]`;
 
 /** So many executions are on their way at a time. */
 const AT_ONCE = 250;
@@ -87,13 +89,13 @@ export class RealServer {
   readonly #server: LocalServer;
   readonly #redis: Redis;
   readonly #shas = new Map<string, string>();
-  readonly #tools: { readonly look: string; readonly wait: string };
+  readonly #tools: { readonly look: string; readonly end: string };
 
   private constructor(
     name: string,
     server: LocalServer,
     redis: Redis,
-    tools: { readonly look: string; readonly wait: string },
+    tools: { readonly look: string; readonly end: string },
   ) {
     this.name = name;
     this.#server = server;
@@ -110,7 +112,7 @@ export class RealServer {
     const server = await launchServer({ args, ...(command !== undefined && { command }) });
     const redis = new Redis(server.url);
     const load = async (lua: string): Promise<string> => String(await redis.script("LOAD", lua));
-    const tools = { look: await load(LOOK), wait: await load(WAIT) };
+    const tools = { look: await load(LOOK), end: await load(END) };
     const info = await redis.info("server");
     const field = (name: string): string | undefined => new RegExp(`^${name}:(\\S+)`, "m").exec(info)?.[1];
     const valkey = field("valkey_version");
@@ -159,10 +161,11 @@ export class RealServer {
     return outcomes;
   }
 
-  /** Then waits for so many ms, if there is a key. */
-  #restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState])[], ms: number): void {
+  /** As so many ms after their end. */
+  #restoreEnded(pipeline: Pipeline, keys: readonly (readonly [string, KeyState])[], ms: number): void {
+    if (keys.length === 0) return;
     restore(pipeline, keys);
-    if (keys.length > 0 && ms > 0) pipeline.call("EVALSHA", this.#tools.wait, 0, ms);
+    pipeline.call("EVALSHA", this.#tools.end, keys.length, ...keys.map(([key]) => bytes(key)), ms);
   }
 
   async #runSome(executions: readonly Execution[]): Promise<Outcome[]> {
@@ -170,23 +173,22 @@ export class RealServer {
     const places: number[] = [];
     for (const one of executions) {
       const keys = [...one.before];
-      const some = (fits: (ttl: number) => boolean) => keys.filter(([, { ttl }]) => fits(ttl));
+      const some = (fits: (ttl: number) => boolean): typeof keys => keys.filter(([, { ttl }]) => fits(ttl));
       pipeline.call("FLUSHDB");
       // A key lives until after the millisecond in which it ends.
-      this.#restore(
+      this.#restoreEnded(
         pipeline,
         some((ttl) => ttl < 0),
-        2,
+        1.1,
       );
-      this.#restore(
+      this.#restoreEnded(
         pipeline,
         some((ttl) => ttl === 0),
-        1,
+        0.05,
       );
-      this.#restore(
+      restore(
         pipeline,
         some((ttl) => ttl > 0),
-        0,
       );
       places.push(pipeline.length);
       pipeline.time();
@@ -253,7 +255,7 @@ function restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState]
     }
   }
   for (const [key, { ttl }] of keys)
-    if (ttl !== Number.POSITIVE_INFINITY) pipeline.call("PEXPIRE", bytes(key), Math.max(ttl, 1));
+    if (ttl > 0 && ttl !== Number.POSITIVE_INFINITY) pipeline.call("PEXPIRE", bytes(key), ttl);
 }
 
 function argumentsOf({ keys, argv, micros, receivers, info }: Execution): (string | number | Buffer)[] {

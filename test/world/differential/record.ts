@@ -56,7 +56,9 @@ export function record(redis: MemoryRedis): Recording {
         done(reply);
         return reply;
       } catch (error) {
-        if (error instanceof Error && error.name === "ReplyError") done(error);
+        // Drivers read the text of an error as UTF-8.
+        if (error instanceof Error && error.name === "ReplyError")
+          done(new Error(Buffer.from(error.message, "latin1").toString()));
         throw error;
       }
     });

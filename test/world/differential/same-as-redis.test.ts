@@ -65,15 +65,16 @@ async function programOf(name: string): Promise<string | null> {
   }
 }
 
+const DEFAULT = "the one on the PATH";
 const given = (process.env.HOLDFAST_SERVERS ?? "").split(delimiter).filter((name) => name !== "");
 const programs = await Promise.all(given.map(programOf));
 const found = programs.filter((program) => program !== null);
-describe.each(given.length > 0 ? found : [undefined])(
+describe.each(given.length > 0 ? found : [DEFAULT])(
   `a real server: %s (HOLDFAST_SEED=${SEED})`,
   (program) => {
     let server: RealServer;
     beforeAll(async () => {
-      server = await RealServer.launch(program);
+      server = await RealServer.launch(program === DEFAULT ? undefined : program);
     });
     afterAll(() => server?.stop());
 
