@@ -20,6 +20,12 @@ const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-besi
 /** These run in virtual time. */
 const VIRTUAL_TIME = ["test/contract/virtual-time.test.ts", "test/world/virtual-time.test.ts"];
 
+/** Each plants a bug in a copy of the package, and runs seeds of the world on it. */
+const PLANTS = "test/world/plants/*.test.ts";
+
+/** Executions of scripts in the memory Redis, again on real servers. */
+const SAME_AS_REDIS = "test/world/differential/*.test.ts";
+
 /**
  * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
  * has a process of its own. Other files share processes.
@@ -102,7 +108,9 @@ export default defineConfig({
           name: "default, virtual time",
           include: VIRTUAL_TIME,
           setupFiles: ["test/world/begin.ts", "test/support/warnings.ts"],
-          // A test that hangs in virtual time is given up at once, and keeps its place for a minute.
+          // What hangs is rejected in virtual time, so real time needs no limit; but it keeps its place.
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
           maxConcurrency: 1_000,
         },
       },
@@ -135,10 +143,13 @@ export default defineConfig({
         test: {
           name: "world",
           include: ["test/world/**/*.test.ts"],
-          exclude: VIRTUAL_TIME,
-          maxConcurrency: 2,
+          exclude: [...VIRTUAL_TIME, SAME_AS_REDIS, PLANTS],
         },
       },
+      // Does the world find planted bugs?
+      { extends: true, test: { name: "plants", include: [PLANTS], maxConcurrency: 2 } },
+      // Does the Redis in memory do what real servers do?
+      { extends: true, test: { name: "same-as-redis", include: [SAME_AS_REDIS] } },
       // The package as users get it, built and compiled against.
       {
         extends: true,

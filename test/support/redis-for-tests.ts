@@ -1,24 +1,8 @@
 import { Redis } from "ioredis";
-import { fencingLua } from "../../src/fencing/lua.generated.ts";
-import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
-import { quorumLua } from "../../src/quorum/lua.generated.ts";
-import * as ofClients from "../../src/redis/client-lua.generated.ts";
-import * as ofLocks from "../../src/redis/lua.generated.ts";
-import { uiLua } from "../../src/tools/ui/lua.generated.ts";
 import { redisInContainer } from "../../tools/redis/container.ts";
 import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";
-import { loadScripts } from "./load-scripts.ts";
-
-const scripts = [
-  ...Object.values({ ...ofClients, ...ofLocks }),
-  fencingLua,
-  quorumLua,
-  redissonLua,
-  spinLua,
-  uiLua,
-];
+import { allScripts, loadScripts } from "./load-scripts.ts";
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -34,7 +18,7 @@ export async function setup(): Promise<() => Promise<void>> {
   const redis = await mainRedis();
   process.env.TEST_REDIS_URL = redis.url;
   const connection = new Redis(redis.url);
-  await loadScripts(connection, ...scripts);
+  await loadScripts(connection, ...allScripts);
   await connection.quit();
   // The suites that break their server launch their own, and need its program wherever the main one
   // runs.

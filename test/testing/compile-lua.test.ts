@@ -51,10 +51,21 @@ describe("the compiler refuses", () => {
 
   it("a variable that hides one that parts share", () => {
     const part = 'lock = redis.call("GET", KEYS[1])';
-    const hidden = `local lock\nif KEYS[1] then\nlocal lock = 1\n${includeMark("part.lua")}\nend\nreturn lock`;
+    const mark = includeMark("part.lua");
+    const hidden = `local lock\n${mark}\nif KEYS[1] then\nlocal lock = 1\n${mark}\nend\nreturn lock`;
     expect(() => shared(hidden, part)).toThrow("lua/first: lock hides a variable that parts share");
-    const plain = `local lock\nif KEYS[1] then\n${includeMark("part.lua")}\nend\nreturn lock`;
+    const plain = `local lock\nif KEYS[1] then\n${mark}\nend\nreturn lock`;
     expect(shared(plain, part)).toContain("const part_part = () =>");
+  });
+
+  it("a variable beside an earlier one of its name that a function keeps", () => {
+    const part = "lock = KEYS[1]";
+    const mark = includeMark("part.lua");
+    const inner = `if KEYS[2] then\nlocal lock\n${mark}\nf = function() return lock end\nend`;
+    const kept = (later: string): string => `local f\n${inner}\nlocal lock = 1\n${later}\nreturn f()`;
+    expect(() => shared(kept(mark), part)).toThrow("lua/first: a function has a variable lock, and parts");
+    // One that no part uses has a variable of its own.
+    expect(shared(kept(""), part)).toContain("let lock$1 = 1;");
   });
 
   it("a part that uses what its script does not declare", () => {

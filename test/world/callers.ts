@@ -203,5 +203,4 @@ export const isAbort = (error: unknown): boolean => (error as Error | null)?.mes
 export const codeOf = (error: unknown): string =>
   (error as { code?: string } | null)?.code ?? (error as Error | null)?.message ?? String(error);
 
-export const tokenOf = ({ lease }: Holding): string =>
-  "token" in lease ? `token ${lease.token}` : "no token";
+const tokenOf = ({ lease }: Holding): string => ("token" in lease ? `token ${lease.token}` : "no token");

@@ -4,10 +4,10 @@ import type { Product } from "./product.ts";
 export type AnyLease = UnfencedLease | PermitLease;
 
 /** How a hold excludes others: alone, as a reader, as a writer, or by its permits. */
-export type Mode = "alone" | "read" | "write" | "permits";
+type Mode = "alone" | "read" | "write" | "permits";
 
 /** The options of a call. */
-export interface Wanted {
+interface Wanted {
   /** null: `tryLock()` without a time to wait. */
   readonly wait: number | null;
   readonly lease: number | null;

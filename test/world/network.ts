@@ -9,6 +9,7 @@ import type { Product } from "./product.ts";
 import { EPOCH, type SimulatedProcess } from "./simulated-process.ts";
 import type { Story } from "./story.ts";
 import { INPUT, type Time } from "./time.ts";
+import { Way } from "./way.ts";
 import { short, shown, shownReply } from "./wording.ts";
 
 /** In ms: how long Redis works for a command. */
@@ -118,9 +119,9 @@ export class SimulatedWire implements Wire {
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
-  #lastUp = 0;
-  #lastDown = 0;
   #lastStranded = 0;
+  readonly #up: Way;
+  readonly #down: Way;
   readonly #at: Surroundings;
   readonly #closed: () => void;
   readonly process: SimulatedProcess;
@@ -132,6 +133,8 @@ export class SimulatedWire implements Wire {
     this.process = process;
     this.end = end;
     this.#closed = closed;
+    this.#up = new Way(at.time, null);
+    this.#down = new Way(at.time, process);
   }
 
   #delay(): number {
@@ -143,7 +146,6 @@ export class SimulatedWire implements Wire {
   toServer(work: () => void): void {
     if (this.process.isDead) return;
     const { time, server, effects } = this.#at;
-    this.#lastUp = Math.max(this.#lastUp + GAP, this.process.now + this.#delay(), this.frozen.until);
     const served = (): void => {
       if (this.#isServed) server.turn(run);
       else effects["commands lost"]++;
@@ -152,7 +154,7 @@ export class SimulatedWire implements Wire {
       if (this.#isServed) work();
       else effects["commands lost"]++;
     };
-    time.at(this.#lastUp, INPUT, null, () => {
+    this.#up.send(Math.max(this.process.now + this.#delay(), this.frozen.until), () => {
       if (!this.#isServed || this.#strandedUntil === null || this.#strandedUntil <= time.now) {
         served();
         return;
@@ -168,8 +170,7 @@ export class SimulatedWire implements Wire {
   toClient(work: () => void): void {
     const { time, effects } = this.#at;
     const least = Math.max(this.frozen.until, this.deaf.until);
-    this.#lastDown = Math.max(this.#lastDown + GAP, time.now + this.#delay(), least);
-    time.at(this.#lastDown, INPUT, this.process, () => {
+    this.#down.send(Math.max(time.now + this.#delay(), least), () => {
       if (this.isOpen) {
         this.receivedAt = time.now;
         work();
@@ -181,12 +182,15 @@ export class SimulatedWire implements Wire {
     const { time, story } = this.#at;
     story.tell("network", `a connection of ${this.process.name} is frozen for ${ms.toFixed(0)} ms`);
     this.frozen = longer(this.frozen, time.now, ms);
+    this.#up.hold(this.frozen.until);
+    this.#down.hold(this.frozen.until);
   }
 
   deafen(ms: number): void {
     const { time, story } = this.#at;
     story.tell("network", `replies to ${this.process.name} are frozen for ${ms.toFixed(0)} ms`);
     this.deaf = longer(this.deaf, time.now, ms);
+    this.#down.hold(this.deaf.until);
   }
 
   /**
@@ -212,6 +216,7 @@ export class SimulatedWire implements Wire {
     story.tell("network", `the server drops a connection of ${this.process.name}, which does not notice`);
     this.#isServed = false;
     this.deaf = longer(this.deaf, time.now, Number.POSITIVE_INFINITY);
+    this.#down.hold(this.deaf.until);
     this.#leave(0);
   }
 
@@ -223,7 +228,7 @@ export class SimulatedWire implements Wire {
 
   #leave(ms: number): void {
     const { time } = this.#at;
-    time.at(Math.max(this.#lastUp, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
+    time.at(Math.max(this.#up.last, time.now + this.#delay()) + ms, INPUT, null, this.#closed);
   }
 }
 
@@ -254,8 +259,8 @@ export class ProcessNetwork implements Network {
   onStep: (step: Step, call: Call, reply: Reply | Error | null) => void = () => {};
   /** Called after a message was read. */
   onMessage: (message: string) => void = () => {};
-  /** Nothing reaches the server before this time on a connection that is made now. */
-  unreachableUntil = Number.NEGATIVE_INFINITY;
+  /** Nothing reaches the server before these times on connections that are made now. */
+  readonly unreachableUntil = { commands: Number.NEGATIVE_INFINITY, messages: Number.NEGATIVE_INFINITY };
   readonly #answered = new WeakSet<Call>();
   readonly #at: Surroundings;
   readonly #process: SimulatedProcess;
@@ -269,7 +274,7 @@ export class ProcessNetwork implements Network {
 
   connect(end: End, closed: () => void): Wire {
     const wire = new SimulatedWire(this.#at, this.#process, end, closed);
-    wire.frozen.until = this.unreachableUntil;
+    wire.frozen.until = this.unreachableUntil["subscribe" in end ? "messages" : "commands"];
     for (const old of this.wires) if (!old.isOpen) this.wires.delete(old);
     this.wires.add(wire);
     this.#lost.delete(end);

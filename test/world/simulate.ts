@@ -5,7 +5,7 @@ import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import { listen } from "./listeners.ts";
 import type { Load } from "./product.ts";
-import { type Member, Run } from "./run.ts";
+import { Run } from "./run.ts";
 import { wanderInScopes } from "./scopes.ts";
 
 export interface Options {
@@ -15,6 +15,8 @@ export interface Options {
   readonly hasFaults?: boolean;
   /** Keeps the story's lines. Default: false. */
   readonly isTold?: boolean;
+  /** Gets the run's Redis, before anything happens. */
+  readonly watch?: (redis: Run["server"]["redis"]) => void;
 }
 
 export interface Outcome {
@@ -43,6 +45,7 @@ const MOST_EVENTS = 200_000;
 export async function simulate(load: Load, seed: number, options: Options = {}): Promise<Outcome> {
   const { ms = 30_000, hasFaults = seed % 2 === 0, isTold = false } = options;
   const run = new Run(seed, load, { hasFaults, isTold });
+  options.watch?.(run.server.redis);
   const onRejection = (error: unknown): void =>
     run.fail(`unhandled rejection: ${(error as Error | null)?.stack ?? String(error)}`);
   process.on("unhandledRejection", onRejection);
@@ -126,5 +129,3 @@ async function play(run: Run, ms: number): Promise<void> {
   }
   await closeAll(run);
 }
-
-export type { Member };

@@ -466,7 +466,13 @@ class Emitter {
 
   #set(target, value) {
     if (target.type === "Identifier") return `${this.#known(target.name)} = ${value};`;
-    return `${this.#expression(target.base)}.set(${this.#key(target)}, ${value});`;
+    return `${this.#indexed(target.base)}.set(${this.#key(target)}, ${value});`;
+  }
+
+  /** What is indexed: a table, or an error. */
+  #indexed(e) {
+    const text = this.#expression(e);
+    return INPUTS.includes(text) ? text : `L.indexed(${text})`;
   }
 
   #key(e) {
@@ -474,11 +480,18 @@ class Emitter {
   }
 
   #count(s) {
-    const [start, end, step] = [s.start, s.end, s.step].map((one) => (one ? this.#number(one) : "1"));
+    const [start, end] = [this.#bound(s.start, "initial value"), this.#bound(s.end, "limit")];
+    const step = s.step ? this.#expression(s.step) : "1";
     if (s.step && s.step.type !== "NumericLiteral") this.#fail("step that is no literal");
     const n = ++this.#unique;
     const head = `let i$${n} = ${start}, e$${n} = ${end}; i$${n} <= e$${n}; i$${n} += ${step}`;
     return `for (${head}) ${this.#inner(s.body, () => `${this.#declaration(s.variable, `i$${n}`)}\n`)}`;
+  }
+
+  /** The first or last number of a loop. */
+  #bound(e, what) {
+    const text = this.#expression(e);
+    return isNumber(e) ? text : `L.bound(${text}, "${what}")`;
   }
 
   #iterate(s) {
@@ -575,9 +588,9 @@ class Emitter {
       case "MemberExpression":
         return e.base.name in LIBRARIES && !this.#lookup(e.base.name)
           ? this.#offered(e.base.name, e.identifier.name)
-          : `${this.#expression(e.base)}.get(${this.#key(e)})`;
+          : `${this.#indexed(e.base)}.get(${this.#key(e)})`;
       case "IndexExpression":
-        return `${this.#expression(e.base)}.get(${this.#key(e)})`;
+        return `${this.#indexed(e.base)}.get(${this.#key(e)})`;
       case "CallExpression":
       case "StringCallExpression":
         return this.#isSeveral(e) ? `${this.#call(e)}[0]` : this.#call(e);

@@ -31,13 +31,15 @@ export class Keyspace {
   readonly channels = new Map<string, Set<Receiver>>();
   /** Which server this is: two nodes of a quorum must not be one. */
   readonly runId = newRequestId();
+  readonly version: string;
   readonly #started: number;
   readonly #clock: () => number;
   #frozen: number | null = null;
 
-  /** `clock`: its time, in µs. */
-  constructor(clock: () => number) {
+  /** `clock`: its time, in µs. `version`: of which Redis, such as "6.2.14". */
+  constructor(clock: () => number, version = "7.2.0") {
     this.#clock = clock;
+    this.version = version;
     this.#started = this.micros;
   }
 
@@ -64,10 +66,10 @@ export class Keyspace {
     }
   }
 
-  /** The value of a key that has not expired. */
+  /** The value of a key that has not expired: as in Redis it lives through the ms in which it ends. */
   find(key: string): Kept | undefined {
     const kept = this.keys.get(key);
-    if (!kept || kept.until > this.ms) return kept;
+    if (!kept || kept.until >= this.ms) return kept;
     this.keys.delete(key);
     return undefined;
   }

@@ -5,17 +5,23 @@
 export type LuaValue = undefined | boolean | number | string | LuaTable | LuaFunction;
 export type LuaFunction = (...values: never[]) => unknown;
 
-/** A script does what Lua does not allow: a bug of the script. */
+/**
+ * A script does what Lua does not allow, such as counting with a missing argument: Redis replies an
+ * error. Any other error is of this run time, which lacks what the script asks for.
+ */
 export class LuaError extends Error {}
 
 /** A list from 1, and other keys. */
 export class LuaTable {
   readonly #list: LuaValue[] = [];
   #others: Map<LuaValue, LuaValue> | null = null;
+  /** What it was made of, while nothing was set since, if nil is among it. */
+  #made: readonly LuaValue[] | null = null;
 
   static of(list: readonly LuaValue[]): LuaTable {
     const table = new LuaTable();
     for (const [i, value] of list.entries()) table.set(i + 1, value);
+    if (list.includes(undefined)) table.#made = list;
     return table;
   }
 
@@ -25,11 +31,12 @@ export class LuaTable {
     return table;
   }
 
-  /** Of a table with gaps Lua names one of several ends. */
+  /** Of a table with gaps Lua names one of several ends: which one is known while it is as it was made. */
   get size(): number {
+    if (this.#made) return endOf(this.#made);
     for (const key of this.#others?.keys() ?? [])
       if (typeof key === "number" && key >= 1 && Number.isInteger(key))
-        throw new LuaError("no length of a table with gaps");
+        throw new Error("the Lua run time has no length of a table with gaps");
     return this.#list.length;
   }
 
@@ -41,6 +48,7 @@ export class LuaTable {
 
   set(key: LuaValue, value: LuaValue): void {
     const list = this.#list;
+    this.#made = null;
     const place = typeof key === "number" ? key - 1 : -1;
     if (key === undefined) throw new LuaError("table index is nil");
     if (place === list.length && value !== undefined) {
@@ -71,13 +79,27 @@ export class LuaTable {
   }
 
   insert(place: number, value: LuaValue): void {
-    if (place < 1 || place > this.size + 1) throw new LuaError(`no insert at ${place}`);
+    if (place < 1 || place > this.size + 1) throw new Error(`the Lua run time has no insert at ${place}`);
+    this.#made = null;
     this.#list.splice(place - 1, 0, value);
   }
 
   remove(place: number): LuaValue {
+    this.#made = null;
     return place >= 1 && place <= this.size ? this.#list.splice(place - 1, 1)[0] : undefined;
   }
+}
+
+/** As luaH_getn: the last place, or one with nil after it, which is searched for by halves. */
+function endOf(list: readonly LuaValue[]): number {
+  let [low, high] = [0, list.length];
+  if (list[high - 1] !== undefined) return high;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (list[middle - 1] === undefined) high = middle;
+    else low = middle;
+  }
+  return low;
 }
 
 const typeOf = (value: unknown): string => {
@@ -112,10 +134,16 @@ function general(n: number): string {
 }
 
 const NUMBER = /^\s*[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*$/;
+/** As C's strtod reads them. */
+const NO_NUMBER = /^\s*([+-]?)(?:(inf|infinity)|nan)\s*$/i;
 
 export function tonumber(value: unknown): number | undefined {
   if (typeof value === "number") return value;
-  return typeof value === "string" && NUMBER.test(value) ? Number(value) : undefined;
+  if (typeof value !== "string") return undefined;
+  if (NUMBER.test(value)) return Number(value);
+  const [odd, sign, infinite] = NO_NUMBER.exec(value) ?? [];
+  if (odd === undefined) return undefined;
+  return infinite ? Number(`${sign}Infinity`) : Number.NaN;
 }
 
 /** An operand of arithmetic. */
@@ -169,10 +197,44 @@ export const ge = (a: Ordered, b: Ordered): boolean => le(b, a);
 /** Lua's remainder has the sign of the divisor. */
 export const modulo = (a: number, b: number): number => a - Math.floor(a / b) * b;
 
-export const unpack = (table: LuaTable, from = 1, to = table.size): LuaValue[] =>
-  Array.from({ length: Math.max(to - from + 1, 0) }, (_, i) => table.get(from + i));
+/** What a script indexes. A text has no fields but the functions of its library. */
+export function indexed(value: unknown): LuaTable {
+  if (value instanceof LuaTable) return value;
+  if (typeof value === "string") return EMPTY;
+  throw new LuaError(`attempt to index a ${typeOf(value)} value`);
+}
+const EMPTY = new LuaTable();
 
-export function* ipairs(table: LuaTable): Generator<[number, LuaValue]> {
+/** The first or last number of a loop. */
+export function bound(value: unknown, what: "initial value" | "limit"): number {
+  const read = tonumber(value);
+  if (read === undefined) throw new LuaError(`'for' ${what} must be a number`);
+  return read;
+}
+
+// ---- arguments of Lua's own functions
+
+function wrong(place: number, name: string, wanted: string, value: unknown): never {
+  const what = value === undefined ? "nil" : typeOf(value);
+  throw new LuaError(`bad argument #${place} to '${name}' (${wanted} expected, got ${what})`);
+}
+
+const textOf = (value: unknown, name: string, place = 1): string =>
+  typeof value === "string" || typeof value === "number" ? text(value) : wrong(place, name, "string", value);
+
+const numberOf = (value: unknown, name: string, place = 1): number =>
+  tonumber(value) ?? wrong(place, name, "number", value);
+
+const tableOf = (value: unknown, name: string): LuaTable =>
+  value instanceof LuaTable ? value : wrong(1, name, "table", value);
+
+export function unpack(list: unknown, from = 1, to?: number): LuaValue[] {
+  const table = tableOf(list, "unpack");
+  return Array.from({ length: Math.max((to ?? table.size) - from + 1, 0) }, (_, i) => table.get(from + i));
+}
+
+export function* ipairs(list: unknown): Generator<[number, LuaValue]> {
+  const table = tableOf(list, "ipairs");
   for (let i = 1; table.get(i) !== undefined; i++) yield [i, table.get(i)];
 }
 
@@ -212,7 +274,7 @@ function regExpOf(pattern: string): RegExp {
     }
     ITEM.lastIndex = at;
     const item = ITEM.exec(pattern);
-    if (!item) throw new LuaError(`pattern not supported: ${pattern}`);
+    if (!item) throw new Error(`the Lua run time has no pattern: ${pattern}`);
     at += item[0].length;
     const repeat = pattern.charAt(at);
     const isRepeated = "*+?-".includes(repeat) && repeat !== "";
@@ -239,7 +301,7 @@ function itemOf([, percent, not, set, plain]: RegExpExecArray, pattern: string):
     if (char !== undefined) return escaped(char);
     const found = classOf(escapedChar, pattern);
     if (found !== null && escapedChar !== escapedChar.toLowerCase())
-      throw new LuaError(`pattern not supported: ${pattern}`);
+      throw new Error(`the Lua run time has no pattern: ${pattern}`);
     return found ?? escaped(escapedChar);
   });
   return `[${not}${members}]`;
@@ -249,7 +311,7 @@ function itemOf([, percent, not, set, plain]: RegExpExecArray, pattern: string):
 function classOf(char: string, pattern: string): string | null {
   if (!/[A-Za-z0-9]/.test(char)) return null;
   const members = CLASSES[char.toLowerCase()];
-  if (members === undefined) throw new LuaError(`pattern not supported: ${pattern}`);
+  if (members === undefined) throw new Error(`the Lua run time has no pattern: ${pattern}`);
   return members;
 }
 
@@ -285,8 +347,8 @@ const startIn = (subject: string, place: number): number =>
   Math.min(Math.max(placeIn(subject, place) - 1, 0), subject.length);
 
 export function* gmatch(subject: unknown, pattern: string): Generator<readonly (string | number)[]> {
-  const all = text(subject);
-  if (pattern.startsWith("^")) throw new LuaError("gmatch has no anchor");
+  const all = textOf(subject, "gmatch");
+  if (pattern.startsWith("^")) throw new Error("the Lua run time has no gmatch with an anchor");
   for (let at = 0; ; ) {
     const match = found(all, pattern, at);
     if (!match) return;
@@ -298,30 +360,31 @@ export function* gmatch(subject: unknown, pattern: string): Generator<readonly (
 // ---- libraries
 
 export const string = {
-  sub(subject: unknown, from = 1, to = -1): string {
-    const all = text(subject);
-    const first = Math.max(placeIn(all, number(from)), 1);
-    const last = placeIn(all, number(to));
+  sub(subject: unknown, from: unknown, to: unknown = -1): string {
+    const all = textOf(subject, "sub");
+    const first = Math.max(placeIn(all, numberOf(from, "sub", 2)), 1);
+    const last = placeIn(all, numberOf(to, "sub", 3));
     return first <= last ? all.slice(first - 1, last) : "";
   },
 
   /** Of one place only. */
   byte(subject: unknown, place = 1): number | undefined {
-    const all = text(subject);
+    const all = textOf(subject, "byte");
     const code = all.charCodeAt(placeIn(all, place) - 1);
     return Number.isNaN(code) ? undefined : code;
   },
 
-  lower: (subject: unknown): string => text(subject).replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
+  lower: (subject: unknown): string =>
+    textOf(subject, "lower").replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
 
   match(subject: unknown, pattern: string, from = 1): readonly (string | number)[] {
-    const all = text(subject);
+    const all = textOf(subject, "match");
     const match = found(all, pattern, startIn(all, from));
     return match ? capturesOf(all, match) : [];
   },
 
   find(subject: unknown, pattern: string, from = 1, isPlain?: boolean): (number | string)[] {
-    const all = text(subject);
+    const all = textOf(subject, "find");
     const start = startIn(all, from);
     if (isPlain) {
       const at = all.indexOf(pattern, start);
@@ -337,41 +400,60 @@ export const string = {
     let next = 0;
     return form.replace(/%(?:%|(0?)(\d*)(?:\.(\d+))?(.))/g, (all, zero, width, digits, kind) => {
       if (kind === undefined) return "%";
-      if (next >= values.length) throw new LuaError("bad argument to format: no value");
+      const place = next + 2;
       const value = values[next++];
-      const shown = formatted(all, kind, value, digits);
-      if (!zero || kind === "s") return shown.padStart(Number(width));
+      if (kind === "s") return textOf(value, "format", place).padStart(Number(width));
+      const n = numberOf(value, "format", place);
+      const shown = shownBy(all, kind, n, digits);
+      if (!zero || !Number.isFinite(n)) return shown.padStart(Number(width));
       const sign = shown.startsWith("-") ? "-" : "";
       return sign + shown.slice(sign.length).padStart(Number(width) - sign.length, "0");
     });
   },
 };
 
-function formatted(form: string, kind: string, value: LuaValue, digits: string | undefined): string {
-  if (kind === "s") return typeof value === "string" ? value : text(value);
-  const n = number(value);
-  if (!Number.isFinite(n)) throw new LuaError(`bad argument to format: ${n}`);
-  if (kind === "d") return BigInt(Math.trunc(n)).toString();
-  if (kind !== "f") throw new LuaError(`format not supported: ${form}`);
+function shownBy(form: string, kind: string, n: number, digits: string | undefined): string {
+  // As C converts a number beyond 64 bits on x86 and ARM's Redis builds print it.
+  if (kind === "d") return Math.abs(n) < 2 ** 63 ? BigInt(Math.trunc(n)).toString() : String(-(2n ** 63n));
+  if (kind !== "f") throw new Error(`the Lua run time has no format ${form}`);
+  if (!Number.isFinite(n)) return general(n);
   const count = digits === undefined ? 6 : Number(digits);
   if (Math.abs(n) < 1e21)
     return Number.isInteger(n) ? n.toFixed(count) : rounded((to) => n.toFixed(to), count);
   return `${BigInt(n)}${count > 0 ? `.${"0".repeat(count)}` : ""}`;
 }
 
+const numbersOf = (values: readonly unknown[], name: string): number[] => [
+  numberOf(values[0], name),
+  ...values.slice(1).map((value, i) => numberOf(value, name, i + 2)),
+];
+
 export const math = {
-  max: (...values: unknown[]): number => Math.max(...values.map(number)),
-  min: (...values: unknown[]): number => Math.min(...values.map(number)),
-  ceil: (value: unknown): number => Math.ceil(number(value)),
-  floor: (value: unknown): number => Math.floor(number(value)),
+  // By comparisons, so NaN counts only if it is the first.
+  max: (...values: unknown[]): number => numbersOf(values, "max").reduce((a, b) => (lt(a, b) ? b : a)),
+  min: (...values: unknown[]): number => numbersOf(values, "min").reduce((a, b) => (lt(b, a) ? b : a)),
+  ceil: (value: unknown): number => Math.ceil(numberOf(value, "ceil")),
+  floor: (value: unknown): number => Math.floor(numberOf(value, "floor")),
   huge: Number.POSITIVE_INFINITY,
 };
 
 export const table = {
-  insert(into: LuaTable, ...[place, value]: LuaValue[]): void {
-    if (value === undefined) into.set(into.size + 1, place);
-    else into.insert(number(place), value);
+  insert(into: unknown, ...[place, value]: LuaValue[]): void {
+    const list = tableOf(into, "insert");
+    if (value === undefined) list.set(list.size + 1, place);
+    else list.insert(numberOf(place, "insert", 2), value);
   },
-  remove: (from: LuaTable, place = from.size): LuaValue => from.remove(place),
-  concat: (list: LuaTable, between = ""): string => list.list.map(text).join(between),
+
+  remove(from: unknown, place?: number): LuaValue {
+    const list = tableOf(from, "remove");
+    return list.remove(place ?? list.size);
+  },
+
+  concat(list: unknown, between = ""): string {
+    const items = unpack(tableOf(list, "concat"));
+    const wrongAt = items.findIndex((item) => typeof item !== "string" && typeof item !== "number");
+    if (wrongAt < 0) return items.map(text).join(between);
+    const what = typeOf(items[wrongAt]);
+    throw new LuaError(`invalid value (${what}) at index ${wrongAt + 1} in table for 'concat'`);
+  },
 };

@@ -220,13 +220,14 @@ export class MemoryLink implements Link, End {
 const NOTHING = (): void => {};
 const FORGOTTEN = "is not sent again";
 
-/** What Redis replies. Any other error is a bug here, and nobody's reply. */
+/** What Redis replies; an error's text as drivers read it. Any other error is a bug, and no reply. */
 function outcome(run: () => Reply): Reply | Error {
   try {
     return run();
   } catch (error) {
-    if (error instanceof Error && error.name === "ReplyError") return error;
-    throw error;
+    if (!(error instanceof Error) || error.name !== "ReplyError") throw error;
+    error.message = utf8(error.message);
+    return error;
   }
 }
 

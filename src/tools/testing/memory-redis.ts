@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
-import { type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
-import { commands } from "./redis-commands.ts";
+import { LuaError, type LuaFunction, LuaTable, type LuaValue, text } from "./lua-runtime.ts";
+import { commands, fits, integer } from "./redis-commands.ts";
 import { runScript, scriptOf } from "./scripts.generated.ts";
 
 /**
@@ -15,16 +15,22 @@ export class MemoryRedis extends Keyspace {
   readonly #api = this.#apiOf();
 
   /** @throws RedisError that Redis replies */
-  call([name = "", ...words]: readonly string[]): Reply {
-    if (name === "EVAL") return this.#evalWords(words);
-    const run = commands[name.toUpperCase()];
-    if (!run) throw new Error(`the memory Redis has no command ${name}`);
-    return run(this, words);
+  call([given = "", ...words]: readonly string[]): Reply {
+    const name = given.toUpperCase();
+    const run = commands[name];
+    if (!run && !name.startsWith("EVAL")) throw new Error(`the memory Redis has no command ${given}`);
+    if (!fits(name, words))
+      throw new RedisError(`ERR wrong number of arguments for '${given.toLowerCase()}' command`);
+    return run ? run(this, words) : this.#evalWords(name, words);
   }
 
   /** With its words as a client writes them. */
-  #evalWords([lua = "", count, ...words]: readonly string[]): Reply {
-    return this.eval(lua, words.slice(0, Number(count)), words.slice(Number(count)));
+  #evalWords(name: string, [script = "", count, ...words]: readonly string[]): Reply {
+    const keys = integer(count);
+    if (keys > words.length) throw new RedisError("ERR Number of keys can't be greater than number of args");
+    if (keys < 0) throw new RedisError("ERR Number of keys can't be negative");
+    const run = name === "EVAL" ? this.eval : this.evalsha;
+    return run.call(this, script, words.slice(0, keys), words.slice(keys));
   }
 
   /** @throws RedisError NOSCRIPT, or what the script replies */
@@ -44,12 +50,25 @@ export class MemoryRedis extends Keyspace {
   run(sha: string, keys: readonly string[], argv: readonly string[]): Reply {
     const script = scriptOf(sha);
     if (!script) throw new Error(`no script of lua/ has the SHA ${sha}`);
-    return this.atOnce(() => replyOf(runScript(script, this.#api, LuaTable.of(keys), LuaTable.of(argv))));
+    return this.atOnce(() => {
+      try {
+        return replyOf(runScript(script, this.#api, LuaTable.of(keys), LuaTable.of(argv)));
+      } catch (error) {
+        // Redis also names the line, which compiled scripts do not know.
+        if (error instanceof LuaError) throw new RedisError(`ERR user_script: ${error.message}`);
+        throw error;
+      }
+    });
   }
 
   /** `redis` in a script. */
   #apiOf(): Readonly<Record<string, LuaFunction | number>> {
-    const call = (...words: LuaValue[]): LuaValue => luaOf(this.call(words.map(wordOf)));
+    const call = (...values: LuaValue[]): LuaValue => {
+      const [name = "", ...words] = values.map(wordOf);
+      if (!fits(name, words))
+        throw new RedisError("ERR Wrong number of args calling Redis command from script");
+      return luaOf(this.call([name, ...words]));
+    };
     return {
       call,
       pcall: (...words: LuaValue[]) => {
@@ -61,7 +80,10 @@ export class MemoryRedis extends Keyspace {
         }
       },
       error_reply: (message: string) => LuaTable.with([["err", message]]),
-      acl_check_cmd: () => true,
+      // Redis 6.2 has none.
+      ...(!this.version.startsWith("6.") && {
+        acl_check_cmd: (...words: LuaValue[]) => words.map(wordOf).length > 0,
+      }),
       log: () => {},
       LOG_WARNING: 3,
     };
@@ -70,7 +92,9 @@ export class MemoryRedis extends Keyspace {
 
 /** Redis writes a whole number without an exponent. */
 const wordOf = (value: LuaValue): string => {
-  if (typeof value !== "number") return text(value);
+  if (typeof value === "string") return value;
+  if (typeof value !== "number")
+    throw new RedisError("ERR Lua redis lib command arguments must be strings or integers");
   return Number.isInteger(value) && Math.abs(value) < 2 ** 63 ? BigInt(value).toString() : String(value);
 };
 
@@ -83,7 +107,7 @@ function luaOf(reply: Reply): LuaValue {
 function replyOf(value: LuaValue): Reply {
   if (value === undefined || value === false) return null;
   if (value === true) return 1;
-  if (typeof value === "number") return Math.trunc(value);
+  if (typeof value === "number") return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : -(2 ** 63);
   if (typeof value === "string") return value;
   if (!(value instanceof LuaTable)) throw new Error("a script returned a function");
   const error = value.get("err");

@@ -16,11 +16,19 @@ const lacking = (command: string, option: string | undefined): never => {
 
 // ---- words
 
-function integer(word = ""): number {
-  const n = Number(word);
-  if (!/^(0|-?[1-9]\d*)$/.test(word) || !Number.isSafeInteger(n))
-    throw new RedisError("ERR value is not an integer or out of range");
+/** Of 64 bits. */
+function long(word = ""): bigint {
+  const n = /^(0|-?[1-9]\d*)$/.test(word) ? BigInt(word) : 2n ** 63n;
+  if (BigInt.asIntN(64, n) !== n) throw new RedisError("ERR value is not an integer or out of range");
   return n;
+}
+export const integer = (word?: string): number => Number(long(word));
+
+/** When something ends that lasts this many ms. */
+function endAfter(db: Keyspace, word: string | undefined, command: string): number {
+  const ms = integer(word);
+  if (!Number.isSafeInteger(db.ms + ms)) lacking(command, "times beyond 2^53");
+  return db.ms + ms;
 }
 
 function float(word = ""): number {
@@ -110,11 +118,11 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   PEXPIRE(db, [key = "", ms, option]) {
     if (option !== undefined) lacking("PEXPIRE", option);
-    const until = db.ms + integer(ms);
+    const until = endAfter(db, ms, "PEXPIRE");
     const kept = db.find(key);
     if (!kept) return 0;
-    kept.until = until;
-    db.find(key);
+    if (until <= db.ms) db.keys.delete(key);
+    else kept.until = until;
     return 1;
   },
   PERSIST(db, [key = ""]) {
@@ -141,19 +149,19 @@ export const commands: Readonly<Record<string, Command>> = {
   GET: (db, [key]) => find(db, key, "string") ?? null,
   SET(db, [key = "", value = "", ...options]) {
     let until = Number.POSITIVE_INFINITY;
-    const known = db.find(key) !== undefined;
-    let isRefused = false;
-    while (options.length > 0) {
-      const option = options.shift()?.toUpperCase();
-      if (option === "NX" || option === "XX") isRefused ||= known !== (option === "XX");
-      else if (option === "KEEPTTL") until = db.find(key)?.until ?? until;
-      else if (option === "PX") {
-        const ms = integer(options.shift());
-        if (ms <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
-        until = db.ms + ms;
-      } else lacking("SET", option);
+    const known = db.find(key);
+    const given = new Set<string>();
+    for (let option = options.shift(); option !== undefined; option = options.shift()) {
+      const word = option.toUpperCase();
+      if (/^(EX|EXAT|PXAT|GET|IF..)$/.test(word)) lacking("SET", word);
+      if (!/^(NX|XX|KEEPTTL|PX)$/.test(word) || (word === "PX" && options.length === 0)) syntaxError();
+      if (word === "KEEPTTL") until = known?.until ?? until;
+      if (word === "PX") until = endAfter(db, options.shift(), "SET");
+      given.add(word);
     }
-    if (isRefused) return null;
+    if ((given.has("NX") && given.has("XX")) || (given.has("PX") && given.has("KEEPTTL"))) syntaxError();
+    if (given.has("PX") && until <= db.ms) throw new RedisError("ERR invalid expire time in 'set' command");
+    if (known ? given.has("NX") : given.has("XX")) return null;
     db.keys.set(key, { type: "string", value, until });
     return OK;
   },
@@ -172,9 +180,10 @@ export const commands: Readonly<Record<string, Command>> = {
     return after.length;
   },
   INCR(db, [key = ""]) {
-    const next = integer(find(db, key, "string") ?? "0") + 1;
+    const next = long(find(db, key, "string") ?? "0") + 1n;
+    if (BigInt.asIntN(64, next) !== next) throw new RedisError("ERR increment or decrement would overflow");
     write(db, key, String(next));
-    return next;
+    return Number(next);
   },
 
   // ---- hashes
@@ -281,9 +290,25 @@ export const commands: Readonly<Record<string, Command>> = {
     if (what?.toUpperCase() !== "NUMSUB") lacking("PUBSUB", what);
     return channels.flatMap((channel) => [channel, db.receivers(channel)]);
   },
-  INFO: ({ runId, uptime }) =>
-    `redis_version:7.2.0\r\nrun_id:${runId}\r\nuptime_in_seconds:${uptime}\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n`,
+  INFO: ({ version, runId, uptime }) =>
+    `redis_version:${version}\r\nrun_id:${runId}\r\nuptime_in_seconds:${uptime}\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n`,
 };
+
+/** How many words each takes after its name; negative: that many or more. */
+const ARITY: Readonly<Record<string, number>> = {
+  ...{ TIME: 0, DEL: -1, EXISTS: -1, PTTL: 1, PEXPIRE: -2, PERSIST: 1, SCAN: -1 },
+  ...{ GET: 1, SET: -2, GETSET: 2, SETRANGE: 3, INCR: 1 },
+  ...{ HGET: 2, HMGET: -2, HSET: -3, HDEL: -2, HEXISTS: 2, HGETALL: 1, HKEYS: 1, HLEN: 1 },
+  ...{ ZADD: -3, ZREM: -2, ZSCORE: 2, ZMSCORE: -2, ZCARD: 1, ZRANK: -2, ZREVRANK: -2, ZRANGE: -3 },
+  ...{ ZPOPMIN: -1, ZREMRANGEBYRANK: 3, ZREMRANGEBYSCORE: 3, PUBLISH: 2, PUBSUB: -1 },
+  ...{ EVAL: -2, EVALSHA: -2 },
+};
+
+/** Is the number of words one that the command takes? */
+export function fits(name: string, words: readonly unknown[]): boolean {
+  const count = ARITY[name] ?? 0;
+  return count < 0 || name === "INFO" ? words.length >= -count : words.length === count;
+}
 
 /** Between texts such as "[a" (with it) and "(b" (without it), of members with one score. */
 function byText(set: SortedSet, from: string, to: string, options: readonly string[]): string[] {

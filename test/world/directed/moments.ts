@@ -30,6 +30,8 @@ interface Moment {
 
 /** The moments of a process that a test has named, and that have not come. */
 export class Moments {
+  /** How many scripts were sent. */
+  sent = 0;
   readonly #process: string;
   readonly #resume: (go: () => void) => void;
   readonly #expected = new Set<Moment>();
@@ -91,6 +93,7 @@ export class Moments {
   }
 
   step(step: Step, call: Call, reply: Reply | Error | null): void {
+    if (step === "sent") this.sent++;
     for (const moment of [...this.#expected]) if (moment.isIt(step, call, reply)) moment.strike();
   }
 

@@ -52,6 +52,11 @@ describe("multiLock", () => {
       const [one, other] = world.processes(2);
       const held = await other.take("lock", { name: "b" });
       const waiting = all(one);
+      // Not even for a moment.
+      for (let i = 0; i < 100; i++) {
+        await world.pass(0.05);
+        expect(world.redis.holders("lock:c")).toEqual([]);
+      }
       await world.pass(5_000);
       expect(holders(world)).toEqual([[one.number], [other.number], []]);
       await held.unlock();

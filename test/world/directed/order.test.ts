@@ -3,7 +3,7 @@ import { scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { inTurn, L, outcomeOf, parked, R, W, warm } from "./steps.ts";
 
-// docs/guarantees.md: who comes next, with `lock` and `fairLock`, and how a holder notices waiters.
+// docs/guarantees.md: which caller is next, with `lock` and `fairLock`, and how a holder notices waiters.
 
 describe("local hand-offs", () => {
   test(

@@ -64,6 +64,24 @@ test(
 );
 
 test(
+  "the holder's event loop is blocked until just after its deadline: the lease is over on its next line",
+  scene(async (world) => {
+    const [holder] = world.processes(1);
+    const { lease, unlock } = await holder.take("lock");
+    await holder.does(() => {
+      holder.block(lease.remaining - 1);
+      expect(lease.held).toBe(true);
+      holder.block(2);
+      expect(lease.held).toBe(false);
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ reason: "expired" }));
+    });
+    // Redis still has it.
+    expect(world.redis.holders("lock:a")).toEqual([holder.number]);
+    await unlock().catch(() => {});
+  }),
+);
+
+test(
   "the holder's process is stopped: a signal that was taken before aborts at the next turn of its event loop",
   scene(async (world) => {
     const [holder, other] = world.processes(2);

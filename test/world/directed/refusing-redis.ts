@@ -26,6 +26,8 @@ export type Refusal =
 export interface RefusingRedis extends MemoryRedis {
   /** Null: it refuses nothing. */
   refusal: Refusal | null;
+  /** How often it has run each command, by its name. */
+  readonly calls: Map<string, number>;
 }
 
 /**
@@ -40,12 +42,14 @@ export function refusing({
 ) => RefusingRedis {
   return class extends Plain {
     refusal: Refusal | null = null;
+    readonly calls = new Map<string, number>();
     #isInScript = false;
     #hasWritten = false;
 
     override call(words: readonly string[]): Reply {
       const name = words[0]?.toUpperCase() ?? "";
       const { refusal } = this;
+      this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
       const isRefused = (refusal === "OOM" ? NEED_MEMORY : WRITE).has(name) && !this.#hasWritten;
       if (refusal !== null && (refusal === "LOADING" || isRefused))
         throw new RedisError(`${refusal} refused by the test`);

@@ -56,7 +56,9 @@ export class SceneProcess {
       [...network.wires].filter((wire) => wire.isOpen && carriesCommands(wire) === isForCommands);
     this.commands = new Connections(`${this.name}, commands`, open(true), (ms) => this.#restore(ms));
     // Its client connects it again by itself.
-    this.messages = new Connections(`${this.name}, messages`, open(false), (ms) => this.#awayFor(ms));
+    this.messages = new Connections(`${this.name}, messages`, open(false), (ms) =>
+      this.#awayFor(ms, "messages"),
+    );
   }
 
   // ---- callers
@@ -187,6 +189,11 @@ export class SceneProcess {
 
   // ---- faults
 
+  /** How many scripts it has sent. */
+  get sent(): number {
+    return this.moments.sent;
+  }
+
   /** The moments of its next such command. Each must come, or the test fails. */
   on(command: Command): ReturnType<Moments["on"]> {
     return this.moments.on(command);
@@ -237,19 +244,25 @@ export class SceneProcess {
     return [...this.member.network.wires].some((wire) => wire.isOpen && !carriesCommands(wire));
   }
 
+  /** Nothing moves for so long on connections for messages, present ones and those that it makes. */
+  withoutMessages(ms: number): void {
+    if (this.#hasMessages) this.messages.freeze(ms);
+    this.#awayFor(ms, "messages");
+  }
+
   /** From now on its driver does not send again what the connection has lost. */
   losesCommands(how: "fail" | "forgotten"): void {
     this.member.link.atLoss = how;
   }
 
-  #awayFor(ms: number): void {
-    this.member.network.unreachableUntil = this.#run.time.now + ms;
+  #awayFor(ms: number, what: "commands" | "messages"): void {
+    this.member.network.unreachableUntil[what] = this.#run.time.now + ms;
   }
 
   #restore(ms: number): void {
     const { process, link, network } = this.member;
     const links = new Set([link, ...[...network.wires].map(({ end }) => end).filter(isLink)]);
-    this.#awayFor(ms);
+    this.#awayFor(ms, "commands");
     this.#run.time.at(this.#run.time.now + ms, 1, process, () => {
       for (const one of links) one.restore();
     });

@@ -41,9 +41,10 @@ export class SceneRedis {
     this.#run.server.forgetScripts();
   }
 
-  /** Another client has sent all scripts. */
-  learnScripts(): void {
-    for (const { sha } of SCRIPTS.flatMap((scripts) => Object.values(scripts))) this.#redis.known.add(sha);
+  /** Another client has sent all scripts, or all but those with this in their names. */
+  learnScripts({ except = "" } = {}): void {
+    for (const { name, sha } of SCRIPTS.flatMap((scripts) => Object.values(scripts)))
+      if (except === "" || !name.includes(except)) this.#redis.known.add(sha);
   }
 
   /**
@@ -96,6 +97,18 @@ export class SceneRedis {
     this.#redis.keys.set(key, { type: "string", value, until: Number.POSITIVE_INFINITY });
   }
 
+  /** The same with a hash. */
+  overwriteByHash(key: string): void {
+    this.#run.story.tell("Redis", `${key} becomes a hash`);
+    const value = new Map([["a field", "of another program"]]);
+    this.#redis.keys.set(key, { type: "hash", value, until: Number.POSITIVE_INFINITY });
+  }
+
+  /** How often it has run this command, by scripts too. */
+  calls(command: string): number {
+    return this.#redis.calls.get(command) ?? 0;
+  }
+
   // ---- what it has
 
   keys(name: string): string[] {
@@ -126,6 +139,16 @@ export class SceneRedis {
   left(name: string): number {
     const ends = owners(this.#run).flatMap((one) => (one.name === name ? [one.until] : []));
     return Math.max(0, ...ends.map((end) => end - this.#redis.ms));
+  }
+
+  /** What it has of this, but for the time that is left. */
+  state(name: string): unknown {
+    return this.keys(name).map((key) => {
+      const kept = this.#redis.find(key);
+      if (kept?.type === "string") return [key, kept.value];
+      if (kept?.type === "hash") return [key, [...kept.value]];
+      return [key, kept?.value.members.map((member) => [member, kept.value.score(member)])];
+    });
   }
 
   /** The lock's key: see nameOf. */

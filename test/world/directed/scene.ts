@@ -42,6 +42,10 @@ export interface Scene {
   until(isSo: () => boolean): Promise<void>;
   /** The ms that this takes. */
   timed<T>(work: PromiseLike<T>): Promise<{ result: T; took: number }>;
+  /** ms since the scene began. */
+  now(): number;
+  /** From now on every packet takes this long, in ms. Default: 0.2. */
+  delay(ms: number): void;
   /** This broken promise is what the scene shows: it must happen. */
   shows(broken: RegExp): void;
 }
@@ -75,13 +79,14 @@ async function load(): Promise<Load> {
  */
 export function scene(body: (scene: Scene) => Promise<void>): () => Promise<void> {
   return async () => {
-    const run = new Run(1, await load(), {
-      hasFaults: true,
-      isTold: true,
-      delays: { least: DELAY, most: DELAY, slow: 0 },
-    });
+    const delays = { least: DELAY, most: DELAY, slow: 0 };
+    const run = new Run(1, await load(), { hasFaults: true, isTold: true, delays });
+    const delay = (ms: number): void => {
+      delays.least = ms;
+      delays.most = ms;
+    };
     try {
-      await play(run, body);
+      await play(run, delay, body);
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       error.message += `\n\n${run.story.lines.slice(-SHOWN).join("\n")}`;
@@ -90,9 +95,9 @@ export function scene(body: (scene: Scene) => Promise<void>): () => Promise<void
   };
 }
 
-async function play(run: Run, body: (scene: Scene) => Promise<void>): Promise<void> {
+async function play(run: Run, delay: Scene["delay"], body: (scene: Scene) => Promise<void>): Promise<void> {
   const { time } = run;
-  const directed = new Directed(run);
+  const directed = new Directed(run, delay);
   const onRejection = (error: unknown): void => run.fail(`unhandled rejection: ${shown(error)}`);
   process.on("unhandledRejection", onRejection);
   try {
@@ -127,6 +132,7 @@ const shown = (error: unknown): string => (error as Error | null)?.stack ?? Stri
 
 class Directed implements Scene {
   readonly redis: SceneRedis;
+  readonly delay: Scene["delay"];
   readonly #run: Run;
   /** The test: what it waits for comes in events of its own. */
   readonly #director: Actor = { busyUntil: 0, isDead: false };
@@ -135,8 +141,9 @@ class Directed implements Scene {
   readonly #taken = new Set<string>();
   readonly #shown: { readonly broken: RegExp; isShown: boolean }[] = [];
 
-  constructor(run: Run) {
+  constructor(run: Run, delay: Scene["delay"]) {
     this.#run = run;
+    this.delay = delay;
     const cutAll = (ms: number): void => {
       for (const one of this.#all) if (!one.member.process.isDead) one.cutOff(ms);
     };
@@ -172,6 +179,8 @@ class Directed implements Scene {
     const { time } = this.#run;
     return new Promise((resolve) => void time.at(time.now + ms, TIMER, this.#director, resolve));
   };
+
+  readonly now = (): number => this.#run.time.now;
 
   readonly until = async (isSo: () => boolean): Promise<void> => {
     while (!isSo()) await this.pass(1);

@@ -12,7 +12,7 @@ export const scripts: readonly Plant[] = [
   },
   {
     name: "anybody may release",
-    bug: "A release frees the lock, whoever holds it.",
+    bug: "A release frees the lock of another holder.",
     promise: "At most one caller holds the lock.",
     file: "lua/handoff/release.lua",
     replaces: "sub(value, 38) ~= ARGV[1]",

@@ -14,7 +14,10 @@ export interface Task {
 
 export type Played = Pick<Outcome, "seed" | "failure" | "effects">;
 
-/** The promise that the last of these runs broke; or what did not happen in any of them; null: all is well. */
+/**
+ * The promise that the last of these runs broke; or what did not happen in any of them; null: all is
+ * well.
+ */
 export function failureOf(played: readonly Played[]): string | null {
   const broken = played.find(({ failure }) => failure !== null);
   if (broken) return broken.failure;
