@@ -113,6 +113,8 @@ export class Run {
   crashes = 0;
   /** A test says what happens: keys may be deleted, and callers may be unknown here. */
   isDirected = false;
+  /** Of the check that looks now. */
+  promise: string | null = null;
   /** Is this what a run is to show? */
   isExcused: (why: string) => boolean = () => false;
   /** Starts another process in the place of one that has crashed. */
@@ -244,7 +246,8 @@ export class Run {
   }
 
   fail(why: string): void {
-    if (!this.isExcused(why)) this.story.fail(why);
+    const promise = this.promise === null ? "" : `\n  Promised: ${this.promise}`;
+    if (!this.isExcused(why)) this.story.fail(`${why}${promise}`);
   }
 
   get isOver(): boolean {

@@ -15,5 +15,23 @@ import { wakeUps } from "./wake-ups.ts";
 /** Every promise that a run checks. Some are only checked if no key is deleted. */
 export const checksOf = (run: Run): Check[] => {
   const always = [exclusion, tokens, order, wakeUps, outcomes, leases, keys, messages];
-  return [...always, ...(run.isDirected ? [] : [places, turns, answers, losses])].map((check) => check(run));
+  const others = run.isDirected ? [] : [places, turns, answers, losses];
+  return [...always, ...others].map((check) => speaking(run, check(run)));
 };
+
+/** A failure says what was promised. */
+function speaking(run: Run, check: Check): Check {
+  const parts = Object.entries(check).map(([name, part]) => {
+    if (typeof part !== "function") return [name, part] as const;
+    const look = (...given: unknown[]): void => {
+      run.promise = check.promise;
+      try {
+        part(...given);
+      } finally {
+        run.promise = null;
+      }
+    };
+    return [name, look] as const;
+  });
+  return Object.fromEntries(parts) as unknown as Check;
+}

@@ -120,3 +120,21 @@ test(
     await last.unlock();
   }),
 );
+
+test(
+  "no token is left when the holder leaves: the waiters keep their places, and have their turns after the repair",
+  scene(async (world) => {
+    const [holder, first, second] = world.processes(3);
+    const lease = await holder.take("lock");
+    const before = first.take("lock");
+    await world.until(() => world.redis.queue("lock:a").length === 1);
+    const after = second.take("lock");
+    await world.until(() => world.redis.queue("lock:a").length === 2);
+    world.redis.overwrite("holdfast:clock", String(Number.MAX_SAFE_INTEGER));
+    await lease.unlock();
+    expect(world.redis.queue("lock:a")).toEqual([first.number, second.number]);
+    world.redis.dropKey("holdfast:clock");
+    await (await before).unlock();
+    await (await after).unlock();
+  }),
+);

@@ -62,6 +62,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/redis-health.ts",
     replaces: "return this.failures > 0 || (",
     by: "return false && (",
+    test: {
+      project: "world",
+      file: "test/world/directed/redis-failures.test.ts",
+      title: "parked ones when their time is over: LOCK_UNAVAILABLE",
+    },
   },
   {
     name: "the deadline is counted from the answer",

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { copyWith, ROOT } from "./copy.ts";
 import type { Plant } from "./plant.ts";
 
-/** What tests outside of the random runs read, too. */
+/** What tests on a real Redis read. */
 const PARTS = [
   "src",
   "lua",
@@ -30,13 +30,22 @@ export async function find({ name, test }: Plant): Promise<void> {
     throw new Error(`"${name}": ${test?.file} has no test "${test?.title}"`);
 }
 
+/** Directed runs need no server and no measuring of the machine: half of their time. */
+async function plainConfig(root: string): Promise<string> {
+  const test = { include: ["test/world/directed/*.test.ts"], testTimeout: 60_000, pool: "threads" };
+  const path = join(root, "plain.config.mjs");
+  await writeFile(path, `export default ${JSON.stringify({ test })};\n`);
+  return path;
+}
+
 /** Runs the plant's own test, with its bug or without. Returns how many tests passed, and failed. */
 export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: number; failed: number }> {
   if (!plant.test) throw new Error(`"${plant.name}" has no test of its own`);
   await find(plant);
   const { file, title, project } = plant.test;
-  await using copy = await copyWith(isPlanted ? plant : null, PARTS);
-  const args = ["node_modules/vitest/vitest.mjs", "run", "--project", project, file, "--reporter", "json"];
+  await using copy = await copyWith(isPlanted ? plant : null, project === "world" ? undefined : PARTS);
+  const by = project === "world" ? ["--config", await plainConfig(copy.root)] : ["--project", project];
+  const args = ["node_modules/vitest/vitest.mjs", "run", ...by, file, "--reporter", "json"];
   const pattern = title.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"));
   const options = { cwd: copy.root, env: Object.fromEntries(own), maxBuffer: 2 ** 26 };

@@ -28,7 +28,8 @@ describe.concurrent("the world, with a planted bug", () => {
 
   it.each(inWorld)("finds: $name", async (plant) => {
     const seed = found[plant.name]?.seed ?? null;
-    const seeds = new Set([...(seed === null ? [] : [seed]), ...further]);
+    // What does not happen in any run shows in those with faults.
+    const seeds = new Set(seed === null ? further.filter((one) => one % 2 === 0) : [seed, ...further]);
     const played = await play(plant, [...seeds]);
     expect(failureOf(played), `"${plant.name}" survives ${played.length} seeds`).not.toBeNull();
     if (seed !== null && played.length > 1)

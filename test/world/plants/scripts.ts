@@ -94,6 +94,11 @@ export const scripts: readonly Plant[] = [
     file: "lua/handoff/shared.lua",
     replaces: `  call("ZADD", queue, ticket, entry)\n`,
     by: "",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "no token is left when the holder leaves: the waiters keep their places",
+    },
   },
   {
     name: "tokens of local hand-offs are not reserved",

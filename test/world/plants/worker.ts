@@ -7,8 +7,8 @@ import type { Played, Task } from "./trial.ts";
 const { root, seeds, ms } = workerData as Task;
 const load = await loadProduct(root);
 for (const seed of seeds) {
-  const { failure, effects } = await simulate(load, seed, { ms });
-  parentPort?.postMessage({ seed, failure, effects: { ...effects } } satisfies Played);
+  const { hasFaults, failure, effects } = await simulate(load, seed, { ms });
+  parentPort?.postMessage({ seed, hasFaults, failure, effects: { ...effects } } satisfies Played);
   if (failure !== null) break;
 }
 process.exit();
