@@ -37,6 +37,7 @@ export function record(redis: MemoryRedis): Recording {
     return reply;
   };
   redis.run = (sha, keys, argv) => {
+    // Messages between two scripts, such as forged ones, are of neither.
     heard = new Map();
     info = new Map();
     messages = [];
@@ -49,7 +50,7 @@ export function record(redis: MemoryRedis): Recording {
         const after = new Map([...stateOf(redis, keys, micros)].filter(([, { ttl }]) => ttl >= 0));
         const asked = { sha, keys: [...keys], argv: [...argv], micros, before };
         counts.set(sha, (counts.get(sha) ?? 0) + 1);
-        executions.push({ ...asked, after, receivers: heard, info, messages, reply });
+        executions.push({ ...asked, after, receivers: new Map(heard), info, messages: [...messages], reply });
       };
       try {
         const reply = run.call(redis, sha, keys, argv);
