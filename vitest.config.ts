@@ -20,6 +20,9 @@ const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-besi
 /** These run in virtual time. */
 const VIRTUAL_TIME = ["test/contract/virtual-time.test.ts", "test/world/virtual-time.test.ts"];
 
+/** Each plants a bug in a copy of the package, and runs seeds of the world on it. */
+const PLANTS = "test/world/plants/*.test.ts";
+
 /** Executions of scripts in the memory Redis, again on real servers. */
 const SAME_AS_REDIS = "test/world/differential/*.test.ts";
 
@@ -150,10 +153,11 @@ export default defineConfig({
         test: {
           name: "world",
           include: ["test/world/**/*.test.ts"],
-          exclude: [...VIRTUAL_TIME, SAME_AS_REDIS],
-          maxConcurrency: 2,
+          exclude: [...VIRTUAL_TIME, SAME_AS_REDIS, PLANTS],
         },
       },
+      // Does the world find planted bugs?
+      { extends: true, test: { name: "plants", include: [PLANTS], maxConcurrency: 2 } },
       // Does the Redis in memory do what real servers do?
       { extends: true, test: { name: "same-as-redis", include: [SAME_AS_REDIS] } },
       // The package as users get it, built and compiled against.

@@ -29,11 +29,12 @@ const TOGETHER: readonly (readonly KindName[])[] = [
   ["semaphore"],
   ["fair semaphore"],
   ["redissonLock"],
+  ["redissonFencedLock"],
 ];
 
 /** The kinds that a run's callers take: all, or a few, which then have more callers. */
 export const kindsOf = ({ dice }: Run): readonly KindName[] =>
-  dice.chance(0.4) ? ALL : [...dice.one(TOGETHER), ...dice.one(TOGETHER)];
+  dice.chance(0.4) ? ALL : [...dice.one(TOGETHER), ...(dice.chance(0.5) ? dice.one(TOGETHER) : [])];
 /** In ms: those that leave together do it at a multiple of this. */
 const HOUR = 20;
 /** In ms: an explicit lease. */
@@ -56,7 +57,8 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
   const isEager = dice.chance(0.25);
   const isPunctual = dice.chance(0.3);
   while (!process.isDead && !run.isOver) {
-    await process.sleep(isEager || dice.chance(0.3) ? 1 : dice.between(1, 400));
+    const isBack = isEager && dice.chance(0.5);
+    if (!isBack) await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
     const kindName = dice.one(plan.kinds);
     const kind = kinds[kindName];
@@ -64,7 +66,7 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     const isTry = dice.chance(0.1);
     const wait = isTry
       ? null
-      : dice.chance(0.2)
+      : dice.chance(0.3)
         ? dice.whole(0, dice.chance(0.5) ? 1_500 : 8_000)
         : Number.POSITIVE_INFINITY;
     const controller = dice.chance(0.08) && !isTry ? new AbortController() : undefined;
@@ -90,7 +92,7 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     if (process.isDead) return;
     // The next call may come before the answer to this one.
     const left = giveBack(run, holding);
-    if (dice.chance(0.8)) await left;
+    if (dice.chance(0.7)) await left;
     else run.goesOn(member, left);
   }
 }

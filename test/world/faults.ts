@@ -1,4 +1,4 @@
-import { channelOf, entries, nameOf, owners, ownersOf } from "./ownership.ts";
+import { channelOf, entries, nameOf, type Owned, owners, ownersOf } from "./ownership.ts";
 import type { Member, Run } from "./run.ts";
 
 /** In ms: how long the effects of a fault may last after it. */
@@ -45,7 +45,7 @@ const halfOpen: Fault = (run, member) => {
   member.network.trap = {
     names: ACQUIRE,
     spring: (wire) => {
-      const ms = dice.between(11_000, 16_000);
+      const ms = dice.between(5_700, 12_000);
       wire.freeze(ms);
       time.after(ms - 1, () => {
         wire.cut("lost");
@@ -135,30 +135,50 @@ const useUpTokens: Fault = ({ dice, server: { redis }, story, time }, _, ms) => 
   }
 };
 
-/** `process.exit()`: what it has unlocked or cached is released by its exit handlers. */
-const exit: Fault = (run, member) => {
-  if (run.crashes >= MOST_CRASHES || run.members.size < 2 || member.process.busyUntil > run.time.now) return;
-  const { network, link, process } = member;
-  const canWrite = run.isWell(member) && link.state === "ready";
-  const idle = owners(run).filter((owned) => {
-    const isConcerned = [...run.inside(owned.name), ...run.waiting(owned.name)].some(
-      (one) => one.member === member,
-    );
-    const at = run.grants.of(owned)?.at ?? run.time.now;
-    return owned.process === process.number && !isConcerned && at < run.time.now - run.slack;
+/** The locks that a process has cached, and that no caller of it uses or waits for. */
+function cachedBy(run: Run, member: Member): Owned[] {
+  return owners(run).filter((owned) => {
+    const { key, name, process } = owned;
+    const kept = run.server.redis.find(key);
+    // Its holder says that it may be idle: see lua/handoff/start.lua.
+    if (process !== member.process.number || kept?.type !== "string" || kept.value[1] !== "2") return false;
+    const concerned = [...run.inside(name), ...run.waiting(name)];
+    const grant = run.grants.of(owned);
+    return !grant?.isGhost && !concerned.some((one) => one.member === member);
   });
+}
+
+/** `process.exit()`: what it has unlocked or cached is released by its exit handlers. */
+const exit: Fault = (run) => {
+  const { time } = run;
+  let tries = 40;
+  const look = (): void => {
+    if (run.crashes >= MOST_CRASHES || run.members.size < 2) return;
+    for (const member of run.members) {
+      const isReady = member.process.busyUntil <= time.now && run.isWell(member);
+      const cached = isReady ? cachedBy(run, member) : [];
+      if (cached.length === 0) continue;
+      run.effects["exits with locks"] += cached.length;
+      exitNow(run, member, cached);
+      return;
+    }
+    if (--tries > 0) time.after(50, look);
+  };
+  look();
+};
+
+function exitNow(run: Run, member: Member, cached: readonly Owned[]): void {
+  const { time, server } = run;
   run.crash(member, 0, true);
   run.replace(member);
-  if (!canWrite) return;
-  run.effects["exits with locks"] += idle.length;
-  const { lostAt } = network;
-  run.time.after(run.slack, () => {
-    if (run.server.paused.until > run.time.now - run.slack || network.lostAt > lostAt) return;
-    for (const { key, hold } of idle)
+  const at = time.now;
+  time.after(run.slack, () => {
+    if (server.paused.until > at) return;
+    for (const { key, hold } of cached)
       if (ownersOf(run, key).some((one) => one.hold === hold))
-        run.fail(`${process.name} has ended by process.exit(), and ${key} stays its own: ${hold}`);
+        run.fail(`${member.process.name} has ended by process.exit(), and ${key} stays its own: ${hold}`);
   });
-};
+}
 
 const ACQUIRE = /acquire|begin/;
 const RELEASE = /release|yield|leave|end/;
@@ -203,7 +223,7 @@ const FAULTS: readonly (readonly [number, Fault])[] = [
   [1, ({ dice, server }) => server.setBack(dice.between(0, dice.chance(0.5) ? 20 : 2_000))],
   [1, ({ dice }, { process }) => process.stepClock(dice.between(-20_000, dice.chance(0.2) ? 5_000 : 0))],
   [2, exit],
-  [1, halfOpen],
+  [2, halfOpen],
   [2, missMessages],
   [2, forceRelease],
   [1, forgeGrant],

@@ -330,6 +330,7 @@ export class ProcessNetwork implements Network {
   ran(call: Call, reply: Reply | Error): void {
     const { effects } = this.#at;
     if (reply instanceof Error && reply.message.startsWith("NOSCRIPT")) effects["scripts unknown"]++;
+    if (reply instanceof Error && /no larger token/.test(reply.message)) effects["tokens used up"]++;
     if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
     const { script, keys } = call;

@@ -5,7 +5,7 @@ import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import { listen } from "./listeners.ts";
 import type { Load } from "./product.ts";
-import { type Member, Run } from "./run.ts";
+import { Run } from "./run.ts";
 import { wanderInScopes } from "./scopes.ts";
 
 export interface Options {
