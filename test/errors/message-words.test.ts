@@ -8,8 +8,11 @@ import { readImports } from "../support/imports.ts";
 // command line says. The forms of whole messages are in test/errors/message-forms.test.ts.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** What takes a message: constructors of errors, and these calls. */
-const TAKES = /^(?:\w*Error|NotReached)$|(?:^|\.)(?:warn|fail|say|detail|bad|reportJson)$/;
+/**
+ * What takes a message: constructors of errors, and these calls. What the Redis in memory replies has
+ * Redis's own words, and Lua's.
+ */
+const TAKES = /^(?!RedisError|LuaError)(?:\w*Error|NotReached)$|(?:^|\.)(?:warn|fail|say|detail|bad|reportJson)$/;
 
 interface Text {
   readonly place: string;
