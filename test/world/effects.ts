@@ -3,7 +3,7 @@
  * none of these numbers may be 0.
  */
 export class Effects {
-  /** Scripts that ran after the connection that had carried them was gone. */
+  /** Commands that came to Redis long after the connection that had carried them was gone. */
   "late copies run" = 0;
   /** Scripts that were sent before a connection broke, and never ran. */
   "commands lost" = 0;
@@ -14,7 +14,7 @@ export class Effects {
   /** Messages for a client that did not reach it. */
   "messages lost" = 0;
   /** Commands that Redis refused, because it had forgotten their script. */
-  "scripts unknown" = 0;
+  "scripts forgotten" = 0;
   /** Commands that Redis refused, because they came too late. */
   "commands too late" = 0;
   /** Holds that a late copy brought back. */
@@ -25,6 +25,8 @@ export class Effects {
   "messages forged" = 0;
   /** Calls that failed because there was no token left. */
   "tokens used up" = 0;
+  /** Events that waited because their process stood still. */
+  "events of paused processes" = 0;
   /** Processes that ended by `process.exit()`, with locks to release. */
   "exits with locks" = 0;
 }

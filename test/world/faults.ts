@@ -45,7 +45,7 @@ const halfOpen: Fault = (run, member) => {
   member.network.trap = {
     names: ACQUIRE,
     spring: (wire) => {
-      const ms = dice.between(5_700, 12_000);
+      const ms = dice.between(10_500, 12_000);
       wire.freeze(ms);
       time.after(ms - 1, () => {
         wire.cut("lost");

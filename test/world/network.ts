@@ -44,6 +44,8 @@ export class SimulatedServer {
   back = 0;
   /** How many commands it has run. */
   count = 0;
+  /** Scripts that it knew before a SCRIPT FLUSH, by SHA. */
+  readonly forgotten = new Set<string>();
   /** How many messages it has sent, to each receiver. */
   told = 0;
   readonly #time: Time;
@@ -77,6 +79,7 @@ export class SimulatedServer {
 
   forgetScripts(): void {
     this.#story.tell("Redis", "SCRIPT FLUSH");
+    for (const sha of this.redis.known) this.forgotten.add(sha);
     this.redis.known.clear();
   }
 
@@ -148,11 +151,8 @@ export class SimulatedWire implements Wire {
       else effects["commands lost"]++;
     };
     const run = (): void => {
-      if (!this.#isServed) effects["commands lost"]++;
-      else {
-        if (!this.isOpen) effects["late copies run"]++;
-        work();
-      }
+      if (this.#isServed) work();
+      else effects["commands lost"]++;
     };
     this.#up.send(Math.max(this.process.now + this.#delay(), this.frozen.until), () => {
       if (!this.#isServed || this.#strandedUntil === null || this.#strandedUntil <= time.now) {
@@ -160,7 +160,10 @@ export class SimulatedWire implements Wire {
         return;
       }
       this.#lastStranded = Math.max(this.#lastStranded, this.#strandedUntil) + GAP;
-      time.at(this.#lastStranded, INPUT, null, served);
+      time.at(this.#lastStranded, INPUT, null, () => {
+        effects["late copies run"]++;
+        served();
+      });
     });
   }
 
@@ -329,7 +332,8 @@ export class ProcessNetwork implements Network {
 
   ran(call: Call, reply: Reply | Error): void {
     const { effects } = this.#at;
-    if (reply instanceof Error && reply.message.startsWith("NOSCRIPT")) effects["scripts unknown"]++;
+    const isUnknown = reply instanceof Error && reply.message.startsWith("NOSCRIPT");
+    if (isUnknown && this.#at.server.forgotten.has(call.script.sha)) effects["scripts forgotten"]++;
     if (reply instanceof Error && /no larger token/.test(reply.message)) effects["tokens used up"]++;
     if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);

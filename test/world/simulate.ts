@@ -57,6 +57,7 @@ export async function simulate(load: Load, seed: number, options: Options = {}):
     process.off("unhandledRejection", onRejection);
   }
   const { story, time, server, counts, effects } = run;
+  effects["events of paused processes"] = time.heldUp;
   return {
     seed,
     hasFaults,

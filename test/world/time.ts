@@ -26,6 +26,9 @@ export interface Event {
 /** In ms: how long a process works for one event. */
 const WORK = 0.01;
 
+/** In ms: an actor that is busy for longer stands still. */
+const PAUSE = 1;
+
 /** Of the real event loop. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -35,6 +38,8 @@ export class Time {
   now = 0;
   /** How many events happened. */
   count = 0;
+  /** How many events waited for longer than a process works for one. */
+  heldUp = 0;
   /** A run with more events is wrong: nothing else would end it. */
   most = Number.POSITIVE_INFINITY;
   /** Whose event happens now; null: the network's, a server's, or none. */
@@ -68,6 +73,7 @@ export class Time {
       const { actor } = event;
       if (event.isOff || actor?.isDead) continue;
       if (actor && actor.busyUntil > event.at) {
+        if (actor.busyUntil > event.at + PAUSE) this.heldUp++;
         event.at = actor.busyUntil;
         this.#push(event);
         continue;

@@ -19,20 +19,17 @@ export const client: readonly Plant[] = [
     by: "if (false) {",
   },
   {
-    name: "no re-check after the subscription",
-    bug: "A waiter whose command was sent before its subscription was acknowledged does not re-check after it.",
-    promise: "A grant that was published before the subscription is found at once.",
-    file: "src/engine/acquisition.ts",
-    replaces: "if (!isHeard && channel.isHeard) this.lookAgain();",
-    by: "",
-  },
-  {
     name: "a grant for nobody is kept",
     bug: "A grant for a caller that has left is not given back.",
     promise: "A waiter that times out or aborts is skipped, at no cost.",
     file: "src/engine/lock-manager.ts",
     replaces: "unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),",
     by: "unexpected: (_id, _key, _ttl) => {},",
+    test: {
+      project: "world",
+      file: "test/world/directed/late-copies.test.ts",
+      title: "a copy of its acquire owns it after it was released: the next waiter has it at once",
+    },
   },
   {
     name: "an abort is ignored",
@@ -87,12 +84,18 @@ export const client: readonly Plant[] = [
     by: "    this.endMono = Math.max(this.endMono, mono + ttl);",
   },
   {
-    name: "no re-check after a gap of the subscription",
-    bug: "After the subscriber's connection was lost, waiters do not re-check.",
-    promise: "A grant message that is lost in a reconnect is found after it.",
+    name: "an observer does not ask after a gap of its messages",
+    bug: "After the subscriber's connection was lost, an observer of an election shows what it had.",
+    promise: "Observers see the leader, also after messages were missed.",
     file: "src/engine/lock-manager.ts",
     replaces: "for (const one of this.listeners) one.missed();",
     by: "",
+    test: {
+      project: "faults",
+      file: "test/election/connections.faults.test.ts",
+      title:
+        "after only the subscriber was cut, the observer asks again, because it may have missed a message",
+    },
   },
   {
     name: "a grant of any length counts",
@@ -109,6 +112,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/cleanup.ts",
     replaces: "else kind.withdraw(hold).then(done, later);",
     by: "else kind.withdraw(hold).then(done, done);",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "the withdrawal of a failed acquire fails too: it is repeated when there is a connection again",
+    },
   },
   {
     name: "a missed message is not looked for",
@@ -117,6 +125,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/lock-manager.ts",
     replaces: "      this.wanted.askAgain();\n      this.#lookAgain();",
     by: "      this.wanted.askAgain();",
+    test: {
+      project: "world",
+      file: "test/world/directed/connection-failures.test.ts",
+      title: "a grant message is lost in a reconnect: the process finds its grant after the reconnect",
+    },
   },
   {
     name: "a listener runs in its caller's scope",
@@ -135,6 +148,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/tenure.ts",
     replaces: "const ended = await this.ending.outcome();",
     by: "const ended = null as Awaited<ReturnType<Ending['outcome']>>;",
+    test: {
+      project: "world",
+      file: "test/world/directed/shared-holds.test.ts",
+      title: "Redis learns the script of the first release in between: not reported as lost",
+    },
   },
   {
     name: "the one that has just left is not told of a loss",
@@ -167,6 +185,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/shared-tenure.ts",
     replaces: "  #stay(): void {\n    this.#settle();",
     by: "  #stay(): void {",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "a reader comes in the turn in which the last one leaves: it has the hold, which stays",
+    },
   },
   {
     name: "what is said about an ended hold is ignored",
@@ -177,6 +200,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/grant-inbox.ts",
     replaces: "    else if (this.#owner.isMade(hold))",
     by: '    else if (message.is === "grant" && this.#owner.isMade(hold))',
+    test: {
+      project: "world",
+      file: "test/world/directed/late-copies.test.ts",
+      title: "a copy of its acquire owns it after it was released: the next waiter has it at once",
+    },
   },
   {
     name: "a signal is late after a pause",
@@ -185,6 +213,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/lease/shared-lease.ts",
     replaces: "  get signal(): AbortSignal {\n    this.expire();",
     by: "  get signal(): AbortSignal {",
+    test: {
+      project: "world",
+      file: "test/world/directed/read-write.test.ts",
+      title: "a reader's lease ends by itself, while others continue in the same hold",
+    },
   },
   {
     name: "any number is a token",
@@ -196,7 +229,7 @@ export const client: readonly Plant[] = [
     test: {
       project: "default*",
       file: "test/lock/replies-of-other-commands.test.ts",
-      title: "an INCR",
+      title: "no caller gets it by the reply to another command",
     },
   },
   {
@@ -206,6 +239,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/lease/shared-lease.ts",
     replaces: 'const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;',
     by: "const reason = how;",
+    test: {
+      project: "faults",
+      file: "test/lock/answers-after-the-deadline.faults.test.ts",
+      title: "term.proclaim()",
+    },
   },
   {
     name: "an old answer answers a new call",
@@ -214,6 +252,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/local-lock.ts",
     replaces: "else if (health.saidAt < waiter.since && !this.#holder?.held) {",
     by: "else if (false) {",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "a call comes while others wait here and Redis is silent",
+    },
   },
   {
     name: "a release between the answer and the sleep is missed",
@@ -234,6 +277,11 @@ export const client: readonly Plant[] = [
       '      this.#park("message");\n' +
       "      this.#sleep(sleep(ttl, null, false));\n" +
       "      void wakes;",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "its release is read before the answer to a try that found it held: the waiter tries again",
+    },
   },
   {
     name: "readers go on while a writer waits",
@@ -242,6 +290,11 @@ export const client: readonly Plant[] = [
     file: "src/engine/shared-tenure.ts",
     replaces: "    if (isOurs && !waits) this.asked = sent;",
     by: "    if (isOurs) this.asked = sent;",
+    test: {
+      project: "world",
+      file: "test/world/directed/read-write.test.ts",
+      title: "late readers enter while no caller waits, and for 25 ms after a writer has begun to wait",
+    },
   },
   {
     name: "units of a lost permit are handed on here",
@@ -249,7 +302,7 @@ export const client: readonly Plant[] = [
     promise: "No permit is inside after a loss: the lost caller may still be working.",
     file: "src/engine/pooled-tenure.ts",
     replaces: "    this.free += unitsOf(lease.terms);\n    this.#giveBack();\n  }\n\n  /** Shared permits",
-    by: "    this.free += unitsOf(lease.terms);\n    this.#serveLine();\n    this.#giveBack();\n  }\n\n  /** Shared permits",
+    by: "    this.free += unitsOf(lease.terms);\n    this.lock.look();\n    atTurnEnd(this.#turned);\n  }\n\n  /** Shared permits",
     test: {
       project: "default*",
       file: "test/semaphore/lost-permits.test.ts",
@@ -309,5 +362,10 @@ export const client: readonly Plant[] = [
     file: "src/engine/lock-manager.ts",
     replaces: "    this.refuseAll((name) => new ClientClosedError(name));\n",
     by: "",
+    test: {
+      project: "world",
+      file: "test/world/directed/endings.test.ts",
+      title: "rejects waiters, and gives holders `grace` to finish; others are granted the lock",
+    },
   },
 ];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { copyWith, ROOT } from "./copy.ts";
 import type { Plant } from "./plant.ts";
 
-/** What tests outside of the world read, too. */
+/** What tests outside of the random runs read, too. */
 const PARTS = [
   "src",
   "lua",
@@ -17,16 +17,34 @@ const PARTS = [
   "vitest.config.ts",
 ];
 
-/** Runs the plant's own test, with its bug or without. Returns whether it passes. */
-export async function passes({ test, ...plant }: Plant, isPlanted: boolean): Promise<boolean> {
-  if (!test) throw new Error(`"${plant.name}" has no test outside of the world`);
-  const { file, title, project } = test;
-  const text = await readFile(join(ROOT, file), "utf8");
-  if (!text.includes(title)) throw new Error(`${file} has no test "${title}"`);
+interface Report {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+/** Does this test exist? @throws Error if not */
+export async function find({ name, test }: Plant): Promise<void> {
+  const text = await readFile(join(ROOT, test?.file ?? ""), "utf8");
+  if (!text.includes(test?.title ?? ""))
+    throw new Error(`"${name}": ${test?.file} has no test "${test?.title}"`);
+}
+
+/** Runs the plant's own test, with its bug or without. Returns how many tests passed, and failed. */
+export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: number; failed: number }> {
+  if (!plant.test) throw new Error(`"${plant.name}" has no test of its own`);
+  await find(plant);
+  const { file, title, project } = plant.test;
   await using copy = await copyWith(isPlanted ? plant : null, PARTS);
-  const args = ["node_modules/vitest/vitest.mjs", "run", "--project", project, file, "-t", title];
-  const env = { ...process.env, VITEST: undefined, VITEST_POOL_ID: undefined, VITEST_WORKER_ID: undefined };
-  return await new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: copy.root, env, maxBuffer: 2 ** 26 }, (error) => resolve(!error));
+  const args = ["node_modules/vitest/vitest.mjs", "run", "--project", project, file, "--reporter", "json"];
+  const pattern = title.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"));
+  const options = { cwd: copy.root, env: Object.fromEntries(own), maxBuffer: 2 ** 26 };
+  const output = await new Promise<string>((resolve) => {
+    execFile(process.execPath, [...args, "-t", pattern], options, (_, stdout) => resolve(stdout));
   });
+  const report: Report = JSON.parse(output.slice(output.indexOf("{")));
+  const all = report.testResults.flatMap(({ assertionResults }) => assertionResults);
+  const count = (status: string): number => all.filter((one) => one.status === status).length;
+  return { passed: count("passed"), failed: count("failed") };
 }

@@ -1,4 +1,4 @@
-/** A bug, planted on purpose: the checks of the world, or a test outside of it, must find it. */
+/** A bug, planted on purpose: the checks of random runs, or a test of its own, must find it. */
 export interface Plant {
   /** In a few words, unique. */
   readonly name: string;
@@ -10,7 +10,10 @@ export interface Plant {
   readonly file: string;
   readonly replaces: string;
   readonly by: string;
-  /** A test outside of the world, for what the world cannot express. Without it the world finds the bug. */
+  /**
+   * The test that finds it, for what random runs cannot express or meet too rarely. Left out: random
+   * runs find it.
+   */
   readonly test?: {
     readonly file: string;
     readonly title: string;

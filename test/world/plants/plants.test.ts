@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { missing } from "../effects.ts";
 import { ROOT, textWith } from "./copy.ts";
 import { readFound } from "./found.ts";
 import { plants } from "./index.ts";
+import { find, run } from "./outside.ts";
 import { failureOf, play } from "./trial.ts";
 
 /** How many seeds a bug may need that its recorded seed does not find any more. */
@@ -13,10 +12,13 @@ const FURTHER = 20;
 const found = await readFound();
 const further = Array.from({ length: FURTHER }, (_, i) => i + 1);
 const inWorld = plants.filter(({ test }) => !test);
+const inDirected = plants.filter(({ test }) => test?.project === "world");
+const onRedis = plants.filter(({ test }) => test && test.project !== "world");
 
 describe.concurrent("the world, with a planted bug", () => {
   it("breaks no promise without one", async () => {
-    const seeds = new Set([...further, ...Object.values(found).map(({ seed }) => seed)]);
+    const recorded = Object.values(found).flatMap(({ seed }) => seed ?? []);
+    const seeds = new Set([...further, ...recorded]);
     const played = await play(null, [...seeds]);
     expect(failureOf(played)).toBeNull();
     expect(played).toHaveLength(seeds.size);
@@ -25,19 +27,26 @@ describe.concurrent("the world, with a planted bug", () => {
   });
 
   it.each(inWorld)("finds: $name", async (plant) => {
-    const { seed } = found[plant.name] ?? {};
-    const seeds = new Set([...(seed === undefined ? [] : [seed]), ...further]);
+    const seed = found[plant.name]?.seed ?? null;
+    const seeds = new Set([...(seed === null ? [] : [seed]), ...further]);
     const played = await play(plant, [...seeds]);
     expect(failureOf(played), `"${plant.name}" survives ${played.length} seeds`).not.toBeNull();
-    if (played.length > 1) console.warn(`"${plant.name}" needed ${played.length} seeds: record them anew`);
+    if (seed !== null && played.length > 1)
+      console.warn(`"${plant.name}" needed ${played.length} seeds: record them anew`);
   });
 });
 
-describe("a test outside of the world", () => {
-  it.each(plants.filter(({ test }) => test))("exists for: $name", async (plant) => {
+describe.concurrent("a directed test, with a planted bug", () => {
+  it.each(inDirected)("finds: $name", async (plant) => {
+    expect((await run(plant, true)).failed, `"${plant.name}" survives`).toBeGreaterThan(0);
+  });
+});
+
+// On a real Redis, these are for `npm run world -- --plants`.
+describe("a test on a real Redis", () => {
+  it.each(onRedis)("exists for: $name", async (plant) => {
     await textWith(plant, ROOT);
-    const text = await readFile(join(ROOT, plant.test?.file ?? ""), "utf8");
-    expect(text).toContain(plant.test?.title);
+    await find(plant);
   });
 });
 

@@ -81,6 +81,11 @@ export const scripts: readonly Plant[] = [
     file: "lua/handoff/acquire.lua",
     replaces: `redis.pcall("ZADD", queue, "NX", text, entry)`,
     by: `redis.pcall("ZADD", queue, text, entry)`,
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "an acquire that queues comes again after its reply was lost: its waiter keeps its place",
+    },
   },
   {
     name: "a waiter without a token is dropped",
@@ -97,5 +102,10 @@ export const scripts: readonly Plant[] = [
     file: "lua/handoff/token.lua",
     replaces: "  local till = micros + passes\n",
     by: "  local till = micros + 0\n",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "the server's clock is set back after local hand-offs",
+    },
   },
 ];

@@ -42,8 +42,8 @@ export const world: readonly Plant[] = [
     bug: "What a broken connection carried never arrives late.",
     promise: "A command of a broken connection may run later: see docs/protocol-faults.md.",
     file: "test/world/network.ts",
-    replaces: "      time.at(this.#lastStranded, INPUT, null, served);\n",
-    by: "",
+    replaces: "    else if (copies > 0) this.#strandedUntil = time.now + copies;\n",
+    by: "    else if (copies > 0) this.#isServed = false;\n",
   },
   {
     name: "commands are not sent again",

@@ -1,0 +1,122 @@
+import { expect, test } from "vitest";
+import { scene } from "./scene.ts";
+
+// Races that random runs meet rarely.
+
+test(
+  "a grant message is lost in a reconnect while the reply to a re-check is on its way: the waiter re-checks when it comes",
+  scene(async (world) => {
+    const [holder, waiter] = world.processes(2);
+    const lease = await holder.take("lock");
+    const waiting = waiter.take("lock");
+    await waiter.on("recheck").executed(() => waiter.commands.freezeReplies(400));
+    waiter.messages.cut({ noticed: 300 });
+    await lease.unlock();
+    const { result, took } = await world.timed(waiting);
+    expect(took).toBeGreaterThan(350);
+    expect(took).toBeLessThan(450);
+    await result.unlock();
+  }),
+);
+
+test(
+  "the withdrawal of a failed acquire fails too: it is repeated when there is a connection again",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const executed = one.on("acquire").executed(() => one.commands.freeze(12_000));
+    const call = one.tryTake("lock");
+    await executed;
+    await expect(call).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    // The acquire is given up after replyTimeout, and so is its withdrawal after that.
+    await world.pass(10_000);
+    one.commands.cut({ copies: "lost" });
+    const { result, took } = await world.timed(other.take("lock"));
+    expect(took).toBeLessThan(2_500);
+    await result.unlock();
+  }),
+);
+
+test(
+  "a reader comes in the turn in which the last one leaves: it has the hold, which stays",
+  scene(async (world) => {
+    const [reader, writer] = world.processes(2);
+    const [one, other] = await Promise.all([reader.take("read"), reader.take("read")]);
+    await one.unlock();
+    const left = other.unlock();
+    const third = await reader.take("read");
+    await left;
+    await world.pass(100);
+    expect(third.held).toBe(true);
+    expect(await writer.tryTake("write")).toBeNull();
+    await third.unlock();
+  }),
+);
+
+test(
+  "a call comes while others wait here and Redis is silent: it is unavailable, and not busy by an answer from before",
+  scene(async (world) => {
+    const [holder, waiter] = world.processes(2);
+    const lease = await holder.take("lock");
+    const parked = waiter.take("lock");
+    await world.pass(100);
+    waiter.commands.freeze(2_000);
+    await expect(waiter.take("lock", { wait: 300 })).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await lease.unlock();
+    await (await parked).unlock();
+  }),
+);
+
+test.each(["redissonLock", "redissonFencedLock"] as const)(
+  "%s: its release is read before the answer to a try that found it held: the waiter tries again",
+  (kind) =>
+    scene(async (world) => {
+      const [holder, waiter] = world.processes(2);
+      const lease = await holder.take(kind);
+      const waiting = waiter.take(kind);
+      // The try before its subscription, and the one after it.
+      await waiter.on("acquire").answered();
+      await waiter.on("acquire").executed(() => waiter.commands.freezeReplies(50));
+      await lease.unlock();
+      const { result, took } = await world.timed(waiting);
+      expect(took).toBeLessThan(100);
+      await result.unlock();
+    })(),
+);
+
+test(
+  "an acquire that queues comes again after its reply was lost: its waiter keeps its place",
+  scene(async (world) => {
+    const [holder, first, second] = world.processes(3);
+    const lease = await holder.take("lock");
+    const before = first.take("lock");
+    // The try before its subscription, and the command that queues it.
+    await first.on("acquire").answered();
+    await first.on("acquire").executed(() => first.commands.cut({ copies: "arrive", back: 200 }));
+    const after = second.take("lock");
+    await world.until(() => world.redis.queue("lock:a").length === 2);
+    await first.on("acquire").executed();
+    expect(world.redis.queue("lock:a")).toEqual([first.number, second.number]);
+    await lease.unlock();
+    await (await before).unlock();
+    await (await after).unlock();
+  }),
+);
+
+test(
+  "the server's clock is set back after local hand-offs: the next holder's token is above those of all of them",
+  scene(async (world) => {
+    const [near, far] = world.processes(2);
+    const waiting = Array.from({ length: 5 }, () => near.take("lock"));
+    const tokens: number[] = [];
+    for (const one of waiting) {
+      const lease = await one;
+      tokens.push(lease.token);
+      if (tokens.length === waiting.length) world.redis.setBack(1_000);
+      await lease.unlock();
+    }
+    const last = await far.take("lock");
+    tokens.push(last.token);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    await last.unlock();
+  }),
+);
