@@ -100,6 +100,16 @@ export default defineConfig({
           exclude: [OWN_SUITES, SUPPORT, FAULTS],
         },
       },
+      // The scripts by themselves, on the Redis in memory too: the default suite has them on a real one.
+      {
+        extends: true,
+        test: {
+          name: "default, scripts in memory",
+          include: ["test/**/*.scripts.test.ts"],
+          provide: { scriptsOn: "memory" },
+          isolate: false,
+        },
+      },
       // In virtual time no test waits, and none can be late. Each file has a process of its own: its
       // events do not depend on other files.
       {

@@ -1,9 +1,11 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { needs } from "../support/script-server.ts";
 import { CountedStage } from "./stage.ts";
 
 // A Redis that is full, and refuses what needs memory: whatever ends or is kept goes on, what is
 // new is refused with nothing done.
 
+const it = needs("maxmemory");
 const stage = new CountedStage(["--maxmemory-policy", "noeviction"]);
 const fill = (): Promise<unknown> => stage.redis.config("SET", "maxmemory", "1");
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { needs } from "../support/script-server.ts";
 import { ALL, type CountedHold, CountedStage } from "./stage.ts";
 
 // One hold of a counted resource: every statement about it may be executed twice, late, and in any order.
@@ -279,18 +280,21 @@ describe("inspect", () => {
   });
 });
 
-it("a renewal extends one hold and reports the time left; a confirmation always writes", async () => {
-  const holder = hold("a", 2, 1_000);
-  await holder.try();
-  expect((await holder.renew(20_000)).ttl).toBe(20_000);
-  const left = await holder.renew(5_000);
-  expect(left.is).toBe("renewed");
-  expect(left.ttl).toBeGreaterThan(15_000);
-  const written = async (): Promise<number> =>
-    Number(/rdb_changes_since_last_save:(\d+)/.exec(await stage.redis.info("persistence"))?.[1]);
-  const before = await written();
-  await holder.renew(5_000);
-  expect(await written()).toBe(before);
-  expect((await holder.renew(5_000, "confirm")).ttl).toBeGreaterThan(15_000);
-  expect(await written()).toBeGreaterThan(before);
-});
+needs("INFO persistence")(
+  "a renewal extends one hold and reports the time left; a confirmation always writes",
+  async () => {
+    const holder = hold("a", 2, 1_000);
+    await holder.try();
+    expect((await holder.renew(20_000)).ttl).toBe(20_000);
+    const left = await holder.renew(5_000);
+    expect(left.is).toBe("renewed");
+    expect(left.ttl).toBeGreaterThan(15_000);
+    const written = async (): Promise<number> =>
+      Number(/rdb_changes_since_last_save:(\d+)/.exec(await stage.redis.info("persistence"))?.[1]);
+    const before = await written();
+    await holder.renew(5_000);
+    expect(await written()).toBe(before);
+    expect((await holder.renew(5_000, "confirm")).ttl).toBeGreaterThan(15_000);
+    expect(await written()).toBeGreaterThan(before);
+  },
+);

@@ -1,4 +1,3 @@
-import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, onTestFailed } from "vitest";
 import { plain } from "../../src/redis/call.ts";
 import {
@@ -15,10 +14,9 @@ import { Keys } from "../../src/redis/keys.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { decodeMessage, type Message } from "../../src/redis/messages.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { loadScripts } from "../support/load-scripts.ts";
+import type { LocalServer } from "../../tools/redis/index.ts";
 import { present } from "../support/present.ts";
-import { until } from "../support/until.ts";
+import { openScriptServer, type ScriptConnection, type ScriptServer } from "../support/script-server.ts";
 
 /** What one hold asks for. */
 export interface Asked {
@@ -126,7 +124,7 @@ export const ALL = 1_000_000;
 const digits = (number: number): string => String(number).padStart(7, "0");
 
 /**
- * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their
+ * A Redis of its own, and the scripts of a counted resource. Clients `a` to `d` hear their
  * messages; nobody hears those of others.
  */
 export class CountedStage {
@@ -134,19 +132,16 @@ export class CountedStage {
   readonly names = [this.keys.hash, this.keys.queue, this.keys.clients, this.keys.clock];
   /** What was heard in this test, in order. */
   readonly heard: string[] = [];
-  #server: LocalServer | undefined;
-  #redis: Redis | undefined;
-  #ears: Redis | undefined;
+  #server: ScriptServer | undefined;
   #made = 0;
 
+  /** `args`: of a server; see `openScriptServer`. */
   constructor(args: string[] = []) {
     beforeAll(async () => {
-      this.#server = await launchServer({ args });
-      this.#redis = new Redis(this.#server.url);
-      this.#ears = new Redis(this.#server.url);
-      this.#ears.on("message", (_, message) => this.heard.push(message));
-      await this.#ears.subscribe(...["a", "b", "c", "d", "end"].map((client) => this.channel(client)));
-      await loadScripts(this.#redis, countedLua);
+      this.#server = await openScriptServer(args);
+      await this.#server.load(countedLua);
+      const channels = ["a", "b", "c", "d"].map((client) => this.channel(client));
+      await this.#server.listen(channels, (message) => void this.heard.push(message));
     });
     beforeEach(async () => {
       await this.redis.flushall();
@@ -157,19 +152,15 @@ export class CountedStage {
         console.error(fields, await this.redis.zrange(this.keys.queue, 0, "20"));
       });
     });
-    afterAll(async () => {
-      this.#redis?.disconnect();
-      this.#ears?.disconnect();
-      await this.#server?.stop();
-    });
+    afterAll(() => this.#server?.stop());
   }
 
-  get redis(): Redis {
-    return present(this.#redis);
+  get redis(): ScriptConnection {
+    return present(this.#server).redis;
   }
 
   get server(): LocalServer {
-    return present(this.#server);
+    return present(this.#server).local;
   }
 
   channel(client: string): string {
@@ -208,11 +199,9 @@ export class CountedStage {
   }
 
   /** Every message that was sent before. */
-  async listened(): Promise<string[]> {
-    const mark = `mark ${++this.#made}`;
-    await this.redis.publish(this.channel("end"), mark);
-    await until(() => this.heard.includes(mark), { what: "all messages" });
-    return this.heard.filter((message) => !message.startsWith("mark "));
+  async listened(): Promise<readonly string[]> {
+    await present(this.#server).received();
+    return this.heard;
   }
 
   /** The grants that were heard, and by hold. */

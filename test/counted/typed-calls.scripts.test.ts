@@ -1,34 +1,38 @@
 import { Redis } from "ioredis";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { decodeMessage } from "../../src/redis/messages.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName } from "../support/fixture.ts";
-import { OwnServer } from "../support/own-server.ts";
+import { needs, openScriptServer, type ScriptServer } from "../support/script-server.ts";
 import { serverIs } from "../support/server-version.ts";
 import { until } from "../support/until.ts";
 
 // The scripts of counted resources, as the package calls them.
 
-const own = new OwnServer();
+let server: ScriptServer;
+beforeAll(async () => {
+  server = await openScriptServer();
+});
+afterAll(() => server.stop());
+
 const WHICHEVER = { holder: null, token: null };
 
 describe.each([
   ["", {}],
   ["with a prefix of spaces and braces", { keyPrefix: "my {app}: é " }],
   ["by a connection whose numbers are strings", { stringNumbers: true }],
-])("%s", (_, options) => {
+])("%s", (way, options) => {
+  const test = way === "" ? it : needs("a client library");
+
   async function open() {
-    const redis = new Redis(own.url, options);
-    const ears = new Redis(own.url);
-    const calls = new CountedCalls(redis, freshName("tenant {ü}"));
+    const { connection, end } = server.connect(options);
+    const calls = new CountedCalls(connection, freshName("tenant {ü}"));
     const heard: string[] = [];
-    ears.on("message", (_, message) => heard.push(message));
-    await ears.subscribe(calls.channelOf("a"));
+    await server.listen([calls.channelOf("a")], (message) => void heard.push(message));
     onTestFinished(() => {
       calls.end();
-      redis.disconnect();
-      ears.disconnect();
+      end();
     });
     return {
       calls,
@@ -37,7 +41,7 @@ describe.each([
     };
   }
 
-  it("units are acquired, waited for, handed over, renewed and released", async () => {
+  test("units are acquired, waited for, handed over, renewed and released", async () => {
     const { calls, heard, key } = await open();
     const [holder, waiter] = [calls.hold("a"), calls.hold("a")];
     expect(await calls.attempt(holder, { units: 4, upTo: 4 })).toMatchObject({
@@ -73,7 +77,7 @@ describe.each([
     expect(await calls.release(holder)).toMatchObject({ is: "gone", clock: expect.any(Number) });
   });
 
-  it("permits are set and unknown, and a different number is refused", async () => {
+  test("permits are set and unknown, and a different number is refused", async () => {
     const { calls } = await open();
     const hold = calls.hold("a");
     expect(await calls.attempt(hold, { permits: null })).toMatchObject({
@@ -93,7 +97,7 @@ describe.each([
     expect(await calls.semaphore.look(calls.name)).toMatchObject({ permits: 7, isSet: true, used: 6 });
   });
 
-  it("readers join, a writer yields, and a force-release ends all", async () => {
+  test("readers join, a writer yields, and a force-release ends all", async () => {
     const { calls, heard } = await open();
     const { read, write } = calls.readWrite.plain;
     const [reader, writer, next] = [calls.hold("a"), calls.hold("a"), calls.hold("a")];
@@ -112,7 +116,7 @@ describe.each([
     );
   });
 
-  it("sends the next script by itself if one does not grant all", async () => {
+  test("sends the next script by itself if one does not grant all", async () => {
     const { calls, heard } = await open();
     const permits = 2 * codes.RUN + 1;
     const holder = calls.hold("a");
@@ -124,11 +128,11 @@ describe.each([
 });
 
 // Redis 6.2 cannot tell ahead.
-it.skipIf(!serverIs("7.0"))(
+(serverIs("7.0") ? needs("ACL") : it.skip)(
   "the first command tells a user that lacks a right, with nothing done",
   async () => {
     const name = freshName();
-    await own.admin.call(
+    await server.redis.call(
       "ACL",
       "SETUSER",
       "counted",
@@ -141,7 +145,7 @@ it.skipIf(!serverIs("7.0"))(
       "-hget",
     );
     const redis = new Redis({
-      port: own.server.port,
+      port: server.local.port,
       username: "counted",
       password: "change-me",
       lazyConnect: true,
@@ -149,6 +153,6 @@ it.skipIf(!serverIs("7.0"))(
     onTestFinished(() => redis.disconnect());
     const calls = new CountedCalls(redis, name);
     await expect(calls.attempt(calls.hold("a"), {})).rejects.toThrow(/NOPERM.* hget/);
-    expect(await own.admin.keys(`*${name}*`)).toEqual([]);
+    expect(await server.redis.keys(`*${name}*`)).toEqual([]);
   },
 );

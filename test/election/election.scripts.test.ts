@@ -1,9 +1,8 @@
-import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { electionLua, handoffLua } from "../../src/redis/lua.generated.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { openScriptServer, type ScriptServer } from "../support/script-server.ts";
 import { until } from "../support/until.ts";
 
 // The scripts of elections by themselves: the term is a hold of a lock that is handed off.
@@ -12,37 +11,28 @@ const { OWNER, MINE, GONE, TAKEN, RENEWED } = codes;
 const keys = new Keys("", false).ofElection("x");
 const NEWS = "news";
 
-let server: LocalServer;
-let redis: Redis;
-let ears: Redis;
+let server: ScriptServer;
 const heard: string[] = [];
 beforeAll(async () => {
-  server = await launchServer();
-  redis = new Redis(server.url);
-  ears = new Redis(server.url);
-  ears.on("message", (_, message) => heard.push(message));
-  await ears.subscribe(NEWS);
+  server = await openScriptServer();
+  await server.listen([NEWS], (message) => void heard.push(message));
 });
 beforeEach(async () => {
-  await redis.flushall();
+  await server.redis.flushall();
   heard.length = 0;
 });
-afterAll(async () => {
-  redis.disconnect();
-  ears.disconnect();
-  await server.stop();
-});
+afterAll(() => server.stop());
 
 const hold = (number: number): string => `holdfast:client:a:${`${number}`.padStart(8, "0")}abcdefghijklm`;
 const run = (script: keyof typeof electionLua, ...args: (string | number)[]): Promise<unknown> =>
-  redis.eval(electionLua[script].lua, 2, keys.lock, keys.leader, ...args);
+  server.redis.eval(electionLua[script].lua, 2, keys.lock, keys.leader, ...args);
 const { lock, queue, clients, clock } = keys;
 const campaign = async (of: string): Promise<number> => {
   const args = [of, 30_000, Number.MAX_SAFE_INTEGER];
-  return Number(await redis.eval(handoffLua.acquire.lua, 4, lock, queue, clients, clock, ...args));
+  return Number(await server.redis.eval(handoffLua.acquire.lua, 4, lock, queue, clients, clock, ...args));
 };
 const resign = (of: string, token: number): Promise<unknown> =>
-  redis.eval(handoffLua.release.lua, 4, lock, queue, clients, clock, of, token);
+  server.redis.eval(handoffLua.release.lua, 4, lock, queue, clients, clock, of, token);
 const proclaim = (of: string, number: number, value: string): Promise<unknown> =>
   run("proclaim", of, number, "host:1:x", value, 60_000, NEWS);
 const observe = async (): Promise<unknown> => run("observe");
@@ -82,7 +72,7 @@ it("a late proclamation undoes no later one, and notifies no observer", async ()
   expect(await proclaim(hold(1), 1, "one")).toBe(MINE);
   expect(await proclaim(hold(1), 2, "two")).toBe(MINE);
   expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 2, "host:1:x two", ""]);
-  await redis.publish(NEWS, "last");
+  await server.redis.publish(NEWS, "last");
   await until(() => heard.includes("last"));
   expect(heard).toHaveLength(3);
 });
@@ -102,12 +92,12 @@ it("a renewal extends both keys, and says whether the proclamation still exists"
   expect(await run("renew", hold(1), 40_000, 80_000)).toEqual([RENEWED, 40_000, 0]);
   await proclaim(hold(1), 3, "here");
   expect(await run("renew", hold(1), 50_000, 100_000)).toEqual([RENEWED, 50_000, 3]);
-  expect(await redis.pttl(keys.leader)).toBeGreaterThan(90_000);
+  expect(await server.redis.pttl(keys.leader)).toBeGreaterThan(90_000);
   await run("renew", hold(1), 1_000, 1_000);
-  expect(await redis.pttl(lock)).toBeGreaterThan(40_000);
-  await redis.del(keys.leader);
+  expect(await server.redis.pttl(lock)).toBeGreaterThan(40_000);
+  await server.redis.del(keys.leader);
   expect(await run("renew", hold(1), 50_000, 100_000)).toEqual([RENEWED, expect.anything(), 0]);
   expect(await run("renew", hold(2), 50_000, 100_000)).toEqual([TAKEN, 0, 0]);
-  await redis.del(lock);
+  await server.redis.del(lock);
   expect(await run("renew", hold(1), 50_000, 100_000)).toEqual([GONE, 0, 0]);
 });

@@ -12,7 +12,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
  * What takes a message: constructors of errors, and these calls. What the Redis in memory replies has
  * Redis's own words, and Lua's.
  */
-const TAKES = /^(?!RedisError|LuaError)(?:\w*Error|NotReached)$|(?:^|\.)(?:warn|fail|say|detail|bad|reportJson)$/;
+const TAKES =
+  /^(?!RedisError|LuaError)(?:\w*Error|NotReached)$|(?:^|\.)(?:warn|fail|say|detail|bad|reportJson)$/;
 
 interface Text {
   readonly place: string;

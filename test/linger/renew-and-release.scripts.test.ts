@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLOCK, channel, entry, hold, LOCK } from "../support/bare-scripts.ts";
+import { needs } from "../support/script-server.ts";
 
 // How the holder that is told of waiters, and may have nobody inside, keeps its lock and gives it
 // back, by the scripts.
@@ -78,7 +79,7 @@ describe("renew-stays", () => {
     expect(await scripts.redis.lrange(CLOCK, 0, -1)).toEqual(["an element"]);
   });
 
-  it("extends TTLs on a full Redis all the same, and says what was refused", async () => {
+  needs("maxmemory")("extends TTLs on a full Redis all the same, and says what was refused", async () => {
     await scripts.acquire(hold("a"));
     await scripts.redis.del(CLOCK);
     await scripts.redis.config("SET", "maxmemory", "1");

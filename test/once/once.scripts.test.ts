@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { codes } from "../../src/redis/codes.generated.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { onceLua } from "../../src/redis/lua.generated.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { needs, openScriptServer, type ScriptServer } from "../support/script-server.ts";
 import { launchWithClock } from "../support/server-clock.ts";
 import { until } from "../support/until.ts";
 
@@ -13,22 +13,17 @@ const { OWNER, MINE, HELD, GONE, STALE, RELEASED, TAKEN, RENEWED } = codes;
 const TURN = new Keys("", false).ofOnce("x");
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-let server: LocalServer;
-let redis: Redis;
+let server: ScriptServer;
 beforeAll(async () => {
-  server = await launchServer();
-  redis = new Redis(server.url);
+  server = await openScriptServer();
 });
-beforeEach(() => redis.flushall());
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+beforeEach(() => server.redis.flushall());
+afterAll(() => server.stop());
 
 const hold = (number: number): string =>
   `host:1:0123456789abcdef:${`${number}`.padStart(8, "0")}abcdefghijklm`;
 const run = (script: keyof typeof onceLua, ...args: (string | number)[]): Promise<unknown> =>
-  redis.eval(onceLua[script].lua, 1, TURN, ...args);
+  server.redis.eval(onceLua[script].lua, 1, TURN, ...args);
 
 interface Interval {
   readonly every?: number;
@@ -43,7 +38,7 @@ const begin = async (of: string, given: Interval = {}, notAfter = NEVER): Promis
 const end = (of: string, begun: unknown, every = 60_000, aligned: 0 | 1 = 0): Promise<unknown> =>
   run("end", of, every, aligned, String(begun));
 const micros = async (): Promise<number> => {
-  const [seconds = 0, rest = 0] = await redis.time();
+  const [seconds = 0, rest = 0] = await server.redis.time();
   return Number(seconds) * 1_000_000 + Number(rest);
 };
 
@@ -63,7 +58,7 @@ it("the interval counts from the beginning, not from the end", async () => {
   const [, , begun] = await begin(hold(1), { every });
   await until(async () => (await micros()) > Number(begun) + 300_000, { what: "a long body" });
   await end(hold(1), begun, every);
-  const left = await redis.pttl(TURN);
+  const left = await server.redis.pttl(TURN);
   expect(left).toBeLessThanOrEqual(100);
   await until(async () => (await begin(hold(2), { every }))[0] === OWNER);
   expect(await micros()).toBeGreaterThanOrEqual(Number(begun) + every * 1_000);
@@ -82,35 +77,35 @@ it("aligned, the interval ends with the slot of the server's clock", async () =>
   const [, , begun] = await begin(hold(1), { every, aligned: 1 });
   await end(hold(1), begun, every, 1);
   const ends = (Math.floor(Number(begun) / 1_000 / every) + 1) * every;
-  expect(Math.abs((await redis.pttl(TURN)) - (ends - (await micros()) / 1_000))).toBeLessThan(1_000);
+  expect(Math.abs((await server.redis.pttl(TURN)) - (ends - (await micros()) / 1_000))).toBeLessThan(1_000);
 });
 
 describe("a late copy", () => {
   it("of begin does nothing", async () => {
     expect((await begin(hold(1), {}, (await micros()) - 1))[0]).toBe(STALE);
-    expect(await redis.exists(TURN)).toBe(0);
+    expect(await server.redis.exists(TURN)).toBe(0);
   });
 
   it("of begin, in time, says that it runs, and only extends its TTL", async () => {
     const [, , begun] = await begin(hold(1));
     await run("renew", hold(1), 90_000);
     expect(await begin(hold(1))).toMatchObject([MINE, expect.anything(), begun, expect.anything()]);
-    expect(await redis.pttl(TURN)).toBeGreaterThan(80_000);
+    expect(await server.redis.pttl(TURN)).toBeGreaterThan(80_000);
   });
 
   it("of end changes nothing, and its answer says so", async () => {
     const [, , begun] = await begin(hold(1));
     await end(hold(1), begun);
-    await redis.pexpire(TURN, 1_000);
+    await server.redis.pexpire(TURN, 1_000);
     expect(await end(hold(1), begun)).toBe(RELEASED);
-    expect(await redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
+    expect(await server.redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
   });
 
   it("of a renewal after the end does not keep the turn", async () => {
     const [, , begun] = await begin(hold(1), { every: 1_000 });
     await end(hold(1), begun, 1_000);
     expect(await run("renew", hold(1), 30_000)).toEqual([TAKEN, 0]);
-    expect(await redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
+    expect(await server.redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
   });
 
   it("of end, or of leave, does not touch another caller's turn", async () => {
@@ -119,10 +114,10 @@ describe("a late copy", () => {
     await end(hold(1), begun, 1);
     expect(await end(hold(1), begun)).toBe(GONE);
     await begin(hold(2));
-    const before = await redis.get(TURN);
+    const before = await server.redis.get(TURN);
     expect(await end(hold(1), begun)).toBe(TAKEN);
     expect(await run("leave", hold(1))).toBe(GONE);
-    expect(await redis.get(TURN)).toBe(before);
+    expect(await server.redis.get(TURN)).toBe(before);
   });
 });
 
@@ -134,14 +129,14 @@ describe("a crash", () => {
 
   it("keeps it to its end if asked to, also aligned", async () => {
     await begin(hold(1), { lease: 30, crash: "keep" });
-    expect(await redis.pttl(TURN)).toBeGreaterThan(50_000);
-    await redis.flushall();
+    expect(await server.redis.pttl(TURN)).toBeGreaterThan(50_000);
+    await server.redis.flushall();
     await begin(hold(1), { lease: 30_000, every: 1_000, crash: "keep", aligned: 1 });
-    expect(await redis.pttl(TURN)).toBeGreaterThan(25_000);
+    expect(await server.redis.pttl(TURN)).toBeGreaterThan(25_000);
   });
 });
 
-it("a server whose clock is in 1970 begins turns and ends them", async () => {
+needs("a clock of its own")("a server whose clock is in 1970 begins turns and ends them", async () => {
   const { server: young, clock } = await launchWithClock();
   const one = new Redis(young.url);
   onTestFinished(async () => {
@@ -163,26 +158,26 @@ it("a server whose clock is in 1970 begins turns and ends them", async () => {
 it("a turn that began and never ran is taken back", async () => {
   await begin(hold(1), { crash: "keep" });
   expect(await run("leave", hold(1))).toBe(RELEASED);
-  expect(await redis.exists(TURN)).toBe(0);
+  expect(await server.redis.exists(TURN)).toBe(0);
 });
 
 it("a renewal extends a running turn", async () => {
   await begin(hold(1));
   expect(await run("renew", hold(1), 30_000)).toEqual([RENEWED, 30_000]);
   expect(await run("renew", hold(2), 30_000)).toEqual([TAKEN, 0]);
-  await redis.del(TURN);
+  await server.redis.del(TURN);
   expect(await run("renew", hold(1), 30_000)).toEqual([GONE, 0]);
 });
 
-it("a full Redis accepts an end", async () => {
+needs("maxmemory")("a full Redis accepts an end", async () => {
   const [, , begun] = await begin(hold(1));
-  await redis.config("SET", "maxmemory", "1");
+  await server.redis.config("SET", "maxmemory", "1");
   try {
     await expect(begin(hold(2), {})).resolves.toMatchObject([HELD, expect.anything(), expect.anything()]);
     expect(await end(hold(1), begun)).toBe(RELEASED);
-    expect(await redis.get(TURN)).toBe(`1d ${begun}`);
+    expect(await server.redis.get(TURN)).toBe(`1d ${begun}`);
   } finally {
-    await redis.config("SET", "maxmemory", "0");
+    await server.redis.config("SET", "maxmemory", "0");
   }
 });
 
@@ -191,9 +186,9 @@ it("a key that holds no turn is left alone", async () => {
     ["2r 1700000000000000 x", "LOCKFORMAT 2"],
     ["hello", "WRONGTYPE"],
   ] as const) {
-    await redis.set(TURN, text);
+    await server.redis.set(TURN, text);
     for (const command of [() => begin(hold(1)), () => end(hold(1), 1), () => run("leave", hold(1))])
       await expect(command()).rejects.toThrow(error);
-    expect(await redis.get(TURN)).toBe(text);
+    expect(await server.redis.get(TURN)).toBe(text);
   }
 });

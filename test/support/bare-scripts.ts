@@ -1,9 +1,8 @@
-import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { present } from "./present.ts";
+import { openScriptServer, type ScriptConnection, type ScriptServer } from "./script-server.ts";
 
 /** The keys of the lock "x". */
 export const [LOCK, QUEUE, CLIENTS, CLOCK]: readonly [string, string, string, string] = [
@@ -26,38 +25,30 @@ export const entry = (of: string, counted = 1, ttl = 3_000, passes = 0): string 
 type Digit = 0 | 1 | 2;
 
 /**
- * The scripts of the hand-off without a client, at one lock of a private server. Redis is empty
- * before each test.
+ * The scripts of the hand-off without a client, at one lock of a Redis of its own. It is empty before
+ * each test.
  */
 export class BareScripts {
   /** The messages that `a`, `b` and `c` have received in this test. */
   readonly heard: string[] = [];
-  #server: LocalServer | undefined;
-  #redis: Redis | undefined;
-  #ears: Redis | undefined;
+  #server: ScriptServer | undefined;
 
   constructor() {
     beforeAll(async () => {
-      this.#server = await launchServer();
-      this.#redis = new Redis(this.#server.url);
-      this.#ears = new Redis(this.#server.url);
-      this.#ears.on("message", (_, text: string) => this.heard.push(text));
-      await this.#ears.subscribe(channel("a"), channel("b"), channel("c"));
+      this.#server = await openScriptServer();
+      const channels = ["a", "b", "c"].map(channel);
+      await this.#server.listen(channels, (text) => void this.heard.push(text));
     });
     beforeEach(async () => {
       await this.redis.flushall();
-      await this.#ears?.ping();
+      await this.#server?.received();
       this.heard.length = 0;
     });
-    afterAll(async () => {
-      this.#redis?.disconnect();
-      this.#ears?.disconnect();
-      await this.#server?.stop();
-    });
+    afterAll(() => this.#server?.stop());
   }
 
-  get redis(): Redis {
-    return present(this.#redis);
+  get redis(): ScriptConnection {
+    return present(this.#server).redis;
   }
 
   run(script: keyof typeof handoffLua, ...args: (string | number)[]): Promise<unknown> {
@@ -120,8 +111,7 @@ export class BareScripts {
 
   /** Resolves when all messages published before this call have been received. */
   async messages(): Promise<readonly string[]> {
-    await this.redis.ping();
-    await this.#ears?.ping();
+    await this.#server?.received();
     return this.heard;
   }
 }

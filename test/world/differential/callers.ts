@@ -17,7 +17,7 @@ import { MemoryRedis } from "../../../src/tools/testing/memory-redis.ts";
 import { uiLua } from "../../../src/tools/ui/lua.generated.ts";
 import { Dice } from "../../chaos/dice.ts";
 import { until } from "../../support/until.ts";
-import { type Execution, scripts } from "./execution.ts";
+import type { Execution } from "./execution.ts";
 import { record } from "./record.ts";
 
 // Callers of real clients on memory Redises, in real time: every kind of lock, and what people and
@@ -32,19 +32,19 @@ type Caller = (dice: Dice, client: ServerClient) => Promise<unknown>;
 const PATIENCE = 60_000;
 
 /**
- * Runs callers for `ms`, and longer if a script of lua/ has not run by then. All scripts that ran
- * meanwhile.
+ * Runs callers for `ms`, and longer until each of these scripts has run, by its SHA. All scripts that
+ * ran meanwhile.
  */
-export async function runCallers(seed: number, ms: number): Promise<Execution[]> {
+export async function runCallers(seed: number, ms: number, wanted: readonly string[]): Promise<Execution[]> {
   const dice = new Dice(seed);
   const redis = memoryRedis();
   const nodes = Array.from({ length: 3 }, memoryRedis);
   const recordings = [redis, ...nodes].map(record);
-  const ran = (): Set<string> => new Set(recordings.flatMap(({ counts }) => [...counts.keys()]));
+  const hasRun = (sha: string): boolean => recordings.some(({ counts }) => counts.has(sha));
   const since = performance.now();
   const goesOn = (): boolean => {
     const passed = performance.now() - since;
-    return passed < ms || (passed < PATIENCE && ran().size < scripts.size);
+    return passed < ms || (passed < PATIENCE && !wanted.every(hasRun));
   };
   const again = async (run: (dice: Dice) => Promise<unknown>): Promise<void> => {
     const own = new Dice(dice.seed());
@@ -177,7 +177,7 @@ const KINDS: readonly Caller[] = [
     if (dice.chance(0.1)) return pair.inspect();
     const call = () => lock.withLock({ ...wishOf(dice), confirm: dice.chance(0.2) }, () => work(dice));
     // With callers of one process in line, others that wait get the lock between them.
-    return Promise.all(Array.from({ length: dice.chance(0.2) ? 4 : 1 }, () => call().catch(expected)));
+    return Promise.all(Array.from({ length: dice.chance(0.3) ? 4 : 1 }, () => call().catch(expected)));
   },
   async (dice, client) => {
     const fair = dice.chance(0.4);
@@ -211,14 +211,15 @@ const KINDS: readonly Caller[] = [
     const aligned = dice.chance(0.3);
     const onCrash = dice.pick(["keep", "again"] as const);
     const every = dice.pick([10, 40, 500]);
-    return client.runOnce(
-      `${dice.pick(NAMES)} ${aligned}`,
-      { every, aligned, onCrash, lease: 150 },
-      async () => {
-        await work(dice);
-        if (dice.chance(0.1)) throw new Error("the body failed");
-      },
-    );
+    const gone = new AbortController();
+    const options = { every, aligned, onCrash, lease: 150, signal: gone.signal };
+    const run = client.runOnce(`${dice.pick(NAMES)} ${aligned}`, options, async () => {
+      await work(dice);
+      if (dice.chance(0.1)) throw new Error("the body failed");
+    });
+    // Its command is on the way, and is taken back.
+    if (dice.chance(0.2)) gone.abort(new Error("the caller has gone"));
+    return run;
   },
   async (dice, client) => {
     const lease = await client.multiLock([...NAMES, "order:43"]).tryLock(wishOf(dice));

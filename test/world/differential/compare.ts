@@ -11,8 +11,8 @@ export interface Difference {
 
 /**
  * The server's clock goes on while a recorded state is restored, used and read, so a TTL that is read
- * 1 ms later is 1 ms shorter. Nothing is rounded for that: an execution that differs is run again, and
- * one of so many runs must be equal in every number.
+ * 1 ms later is 1 ms shorter. Nothing is rounded for that: only a run within one ms of the server
+ * counts, and an execution runs again until one does.
  */
 const ROUNDS = 40;
 /**
@@ -27,13 +27,15 @@ export async function compare(server: RealServer, executions: readonly Execution
   let left = executions.map((execution) => ({ execution, lines: [""], fastest: Number.POSITIVE_INFINITY }));
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {
     const outcomes = await server.run(left.map(({ execution }) => execution));
-    left = left.flatMap(({ execution, lines: before, fastest: known }, i) => {
+    left = left.flatMap((one, i) => {
       const outcome = outcomes[i] as Outcome;
-      const fastest = Math.min(known, outcome.elapsed);
-      const lines = differencesOf(execution, outcome, round >= EXACT_ROUNDS && fastest > 0);
+      const fastest = Math.min(one.fastest, outcome.elapsed);
+      const isSlow = round >= EXACT_ROUNDS && fastest > 0;
+      const lines = differencesOf(one.execution, outcome, isSlow);
+      if (lines.length === 0 && (outcome.elapsed === 0 || isSlow)) return [];
       // The run with the fewest differences says best what differs.
-      const isBest = round === 0 || lines.length <= before.length;
-      return lines.length === 0 ? [] : [{ execution, lines: isBest ? lines : before, fastest }];
+      const isBest = lines.length > 0 && (round === 0 || lines.length <= one.lines.length);
+      return [{ execution: one.execution, lines: isBest ? lines : one.lines, fastest }];
     });
   }
   return left.map(({ execution, lines }) => ({ server: server.name, execution, lines }));

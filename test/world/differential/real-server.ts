@@ -8,7 +8,7 @@ export interface Outcome {
   /** All keys that exist afterwards. */
   readonly after: State;
   readonly messages: readonly string[];
-  /** How many ms passed on the server between the restored state and the one that was read. */
+  /** By how much the server's ms had changed after its keys got their ends, when they were read again. */
   readonly elapsed: number;
 }
 
@@ -170,42 +170,39 @@ export class RealServer {
 
   async #runSome(executions: readonly Execution[]): Promise<Outcome[]> {
     const pipeline = this.#redis.pipeline();
-    const places: number[] = [];
-    for (const one of executions) {
-      const keys = [...one.before];
-      const some = (fits: (ttl: number) => boolean): typeof keys => keys.filter(([, { ttl }]) => fits(ttl));
+    const places = executions.map((one) => {
+      const begin = pipeline.length;
+      const all = [...one.before];
+      const some = (fits: (ttl: number) => boolean): typeof all => all.filter(([, { ttl }]) => fits(ttl));
+      const [ended, ending, living] = [
+        some((ttl) => ttl < 0),
+        some((ttl) => ttl === 0),
+        some((ttl) => ttl > 0),
+      ];
       pipeline.call("FLUSHDB");
       // A key lives until after the millisecond in which it ends.
-      this.#restoreEnded(
-        pipeline,
-        some((ttl) => ttl < 0),
-        1.1,
-      );
-      this.#restoreEnded(
-        pipeline,
-        some((ttl) => ttl === 0),
-        0.05,
-      );
-      restore(
-        pipeline,
-        some((ttl) => ttl > 0),
-      );
-      places.push(pipeline.length);
+      this.#restoreEnded(pipeline, ended, 1.1);
+      this.#restoreEnded(pipeline, ending, 0.05);
+      restore(pipeline, living);
+      const since = pipeline.length;
       pipeline.time();
+      for (const [key, { ttl }] of living)
+        if (ttl !== Number.POSITIVE_INFINITY) pipeline.call("PEXPIRE", bytes(key), ttl);
+      const ran = pipeline.length;
       pipeline.callBuffer("EVALSHA", this.#shas.get(one.sha) ?? "", ...argumentsOf(one));
       pipeline.callBuffer("EVALSHA", this.#tools.look, 0);
       pipeline.time();
-    }
+      return { begin, since, ran };
+    });
     const replies = (await pipeline.exec()) ?? [];
     return executions.map(({ sha }, i) => {
-      const at = places[i] ?? 0;
-      const restored = replies.slice((places[i - 1] ?? -4) + 4, at);
-      const [since, ran, seen, until] = replies.slice(at, at + 4) as (readonly [Error | null, unknown])[];
-      const failure = [...restored, seen].find((reply) => reply?.[0])?.[0];
+      const { begin, since, ran } = places[i] as (typeof places)[number];
+      const failure = [...replies.slice(begin, ran), replies[ran + 1]].find((reply) => reply?.[0])?.[0];
       if (failure)
         throw new Error(`the keys before ${scripts.get(sha)?.name} cannot be restored: ${failure}`);
-      const elapsed = Math.floor(microsOf(until) / 1_000) - Math.floor(microsOf(since) / 1_000);
-      return { reply: ran?.[0] ?? read(ran?.[1]), ...stateOf(read(seen?.[1])), elapsed };
+      const [error, reply] = replies[ran] ?? [];
+      const elapsed = millisOf(replies[ran + 2]) - millisOf(replies[since]);
+      return { reply: error ?? read(reply), ...stateOf(read(replies[ran + 1]?.[1])), elapsed };
     });
   }
 }
@@ -220,10 +217,10 @@ function read(reply: unknown): Answer {
   throw new TypeError(`no reply of a script: ${String(reply)}`);
 }
 
-/** Of a reply to TIME. */
-function microsOf(reply: readonly [Error | null, unknown] | undefined): number {
+/** Whole ms, of a reply to TIME. */
+function millisOf(reply: readonly [unknown, unknown] | undefined): number {
   const [seconds, micros] = (reply?.[1] as unknown[] | undefined) ?? [];
-  return Number(seconds) * 1e6 + Number(micros);
+  return Number(seconds) * 1e3 + Math.floor(Number(micros) / 1e3);
 }
 
 /** Of a reply to LOOK. */
@@ -242,7 +239,7 @@ function stateOf(seen: Answer): Pick<Outcome, "after" | "messages"> {
 const scored = (content: readonly string[]): string[] =>
   content.map((text, i) => (i % 2 === 0 ? text : String(Number(text.replace("inf", "Infinity")))));
 
-/** The values first, then their ends, because the time goes on. */
+/** Without their ends, which come last because the time goes on. */
 function restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState])[]): void {
   for (const [key, { type, value }] of keys) {
     const name = bytes(key);
@@ -254,8 +251,6 @@ function restore(pipeline: Pipeline, keys: readonly (readonly [string, KeyState]
       pipeline.call("ZADD", name, ...pairs);
     }
   }
-  for (const [key, { ttl }] of keys)
-    if (ttl > 0 && ttl !== Number.POSITIVE_INFINITY) pipeline.call("PEXPIRE", bytes(key), ttl);
 }
 
 function argumentsOf({ keys, argv, micros, receivers, info }: Execution): (string | number | Buffer)[] {

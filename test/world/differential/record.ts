@@ -37,19 +37,19 @@ export function record(redis: MemoryRedis): Recording {
     return reply;
   };
   redis.run = (sha, keys, argv) => {
-    heard = new Map();
-    info = new Map();
-    messages = [];
     // The script's time, also where the clock goes on between these lines.
     return redis.atOnce(() => {
       const { micros } = redis;
       const before = stateOf(redis, keys, micros);
+      // What is published or asked for beside the scripts is no part of them.
+      [heard, info, messages] = [new Map(), new Map(), []];
+      const ran = { sha, keys: [...keys], argv: [...argv], micros, before, receivers: heard, info, messages };
       const done = (reply: Execution["reply"]): void => {
+        [heard, info, messages] = [new Map(), new Map(), []];
         // Of keys that had ended, those that the script has not touched are still there.
         const after = new Map([...stateOf(redis, keys, micros)].filter(([, { ttl }]) => ttl >= 0));
-        const asked = { sha, keys: [...keys], argv: [...argv], micros, before };
         counts.set(sha, (counts.get(sha) ?? 0) + 1);
-        executions.push({ ...asked, after, receivers: heard, info, messages, reply });
+        executions.push({ ...ran, after, reply });
       };
       try {
         const reply = run.call(redis, sha, keys, argv);
