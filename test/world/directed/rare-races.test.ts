@@ -138,3 +138,36 @@ test(
     await (await after).unlock();
   }),
 );
+
+test.each(["lock", "fair read"] as const)(
+  "%s: a re-check is answered 'owner' after the release was sent, whose script Redis has forgotten: no loss is reported",
+  (kind) =>
+    scene(async (world) => {
+      const [holder, waiter, other] = world.processes(3);
+      const write = kind === "lock" ? "lock" : "fair write";
+      const [lease, elsewhere] = [await holder.take(write), await holder.take(write, { name: "b" })];
+      const waiting = waiter.take(kind);
+      const { signal, abort } = abortable();
+      const leaving = other.take(kind, { name: "b", signal });
+      await world.pass(100);
+      waiter.messages.freezeReplies(20);
+      waiter.commands.cut({ back: 5 });
+      const checked = waiter.on("recheck").executed(() => waiter.commands.freezeReplies(30));
+      await lease.unlock();
+      await checked;
+      // By the message: the reply is still on its way.
+      const mine = await waiting;
+      world.redis.flushScripts();
+      const left = mine.unlock();
+      // So Redis knows the script of a withdrawal.
+      abort();
+      await expect(leaving).rejects.toThrow("enough");
+      await left;
+      await elsewhere.unlock();
+    })(),
+);
+
+function abortable(): { readonly signal: AbortSignal; readonly abort: () => void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort(new Error("enough")) };
+}

@@ -373,4 +373,19 @@ export const client: readonly Plant[] = [
       title: "rejects waiters, and gives holders `grace` to finish; others are granted the lock",
     },
   },
+  {
+    name: "a late answer withdraws what is being released",
+    bug:
+      "An answer that a hold owns the lock is read after the caller has left: the hold is withdrawn before " +
+      "its release, which Redis gets again because it had forgotten the script, and which finds nothing.",
+    promise: "`unlock()` resolves if nothing was lost.",
+    file: "src/engine/acquisition.ts",
+    replaces: 'if (answer.is === "owner" && !lock.context.isNamed(hold.id)) this.#leaveIfOver(hold);',
+    by: 'if (answer.is === "owner") this.#leaveIfOver(hold);',
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "whose script Redis has forgotten: no loss is reported",
+    },
+  },
 ];
