@@ -24,10 +24,13 @@ function long(word = ""): bigint {
 }
 export const integer = (word?: string): number => Number(long(word));
 
+/** The longest time, in ms: with the time of any clock it is still a number that counts exactly. */
+const LONGEST = 2 ** 52;
+
 /** When something ends that lasts this many ms. */
 function endAfter(db: Keyspace, word: string | undefined, command: string): number {
   const ms = integer(word);
-  if (!Number.isSafeInteger(db.ms + ms)) lacking(command, "times beyond 2^53");
+  if (Math.abs(ms) > LONGEST) lacking(command, "times beyond 2^52");
   return db.ms + ms;
 }
 

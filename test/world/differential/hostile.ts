@@ -50,7 +50,7 @@ export function runHostile(
  * Redis leaves unspecified, and times of more ms than a number of JavaScript counts exactly.
  */
 const isRefused = (error: unknown): boolean =>
-  error instanceof Error && /members with several scores|times beyond 2\^53/.test(error.message);
+  error instanceof Error && /members with several scores|times beyond 2\^52/.test(error.message);
 
 /** Runs a script in a memory Redis with these keys. */
 function run({ sha, keys, argv, micros, before, receivers }: Beginning, version: string): Execution {
