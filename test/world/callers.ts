@@ -41,10 +41,15 @@ const HOUR = 20;
 const FIXED_LEASE = 1_000;
 const ABORTED = "the caller's signal aborted";
 
+/** How a caller spends a run. */
+export type Way = (run: Run, member: Member, plan: Plan) => Promise<void>;
+
 /** What the callers of a run take, and until when. */
 export interface Plan {
   readonly names: readonly string[];
   readonly kinds: readonly KindName[];
+  /** What each caller does with them: one of these. */
+  readonly ways: readonly Way[];
   readonly end: number;
 }
 
@@ -105,14 +110,25 @@ export async function ask(
 ): Promise<Holding | null> {
   const outcome = await take(run, request, request.controller?.signal ?? null, client);
   if (outcome === null || "lease" in outcome) return outcome;
-  const { error } = outcome;
+  count(run, request, outcome.error);
+  return null;
+}
+
+/** Counts how a call ended without a lease; an error that it must not have fails the run. */
+function count(run: Run, { member, kindName, name }: Request, error: unknown): void {
   const why = error === null ? "busy" : codeOf(error);
   if (why === "busy") run.counts.busy++;
   else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
   else if (why === ABORTED) run.counts.aborted++;
   else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-  else run.fail(`${request.kindName} ${request.name}: ${(error as Error).stack}`);
-  return null;
+  else if (why === "CLIENT_CLOSED" && run.isClosing(member)) run.counts.closed++;
+  else run.fail(`${kindName} ${name}: ${(error as Error).stack}`);
+}
+
+/** A call ended without a lease: tells the checks, and counts it. */
+export function refuse(run: Run, request: Request, error: unknown): void {
+  refused(run, request, error);
+  count(run, request, error);
 }
 
 /** Asks, and tells the checks. Returns the error without a lease; null: its process has crashed. */
@@ -123,7 +139,7 @@ export async function take(
   client: LockClient = request.member.client,
   more: LockOptions = {},
 ): Promise<Holding | { readonly error: unknown } | null> {
-  const { member, kind, kindName, name, units, wait, isFixed, scope } = request;
+  const { member, kind, kindName, name, units, wait, isFixed } = request;
   const { process } = member;
   run.requests.add(request);
   run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
@@ -138,20 +154,27 @@ export async function take(
   }
   run.requests.delete(request);
   if (process.isDead) return null;
-  if (got === null) {
-    run.story.tell(
-      process.name,
-      `does not get ${kindName} ${name}: ${error === null ? "busy" : codeOf(error)}`,
-    );
-    for (const check of run.checks) check.refused?.(request, error);
-    return { error };
-  }
+  if (got !== null) return enter(run, request, got);
+  refused(run, request, error);
+  return { error };
+}
+
+function refused({ story, checks }: Run, request: Request, error: unknown): void {
+  const { member, kindName, name } = request;
+  const why = error === null ? "busy" : codeOf(error);
+  story.tell(member.process.name, `does not get ${kindName} ${name}: ${why}`);
+  for (const check of checks) check.refused?.(request, error);
+}
+
+/** The caller has a lease: tells the checks. */
+export function enter(run: Run, request: Request, lease: Holding["lease"]): Holding {
+  const { member, kindName, name, scope } = request;
   // Not a copy: an abort is recorded in the request.
-  const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
+  const holding: Holding = Object.assign(request, { lease, isLeaving: false });
   run.counts.acquired++;
-  run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
+  run.story.tell(member.process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
   const isReentry = scope && run.inside(name).some((one) => one.scope === scope);
-  if (got.held) {
+  if (lease.held) {
     const holdings = run.holdings.get(name) ?? new Set();
     run.holdings.set(name, holdings.add(holding));
   }

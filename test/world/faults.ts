@@ -91,7 +91,10 @@ const forceRelease: Fault = (run, { network }) => {
         const { read, write } = client.readWriteLock(name);
         const lock = /^f?rw:/.test(name) ? dice.one([read, write]) : client.lock(name);
         if (/^f?sem:/.test(name)) return;
-        process.soon(() => void lock.forceUnlock().catch(() => {}));
+        process.soon(() => {
+          const isTerm = name.startsWith("election:");
+          (isTerm ? client.election(name).forceResign() : lock.forceUnlock()).catch(() => {});
+        });
       });
     },
   };

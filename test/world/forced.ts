@@ -8,6 +8,8 @@ interface Forced {
   readonly knownBy: number;
 }
 
+/** In ms: callers may enter without a round trip for this long after Redis last answered. */
+const FRESH = 100;
 /** In ms: how much later than its message a process may notice that its hold was taken away. */
 const MARGIN = 10;
 
@@ -35,9 +37,12 @@ export class ForcedHolds {
     return this.#run.time.now <= forced.knownBy || member.process.pausedUntil > forced.at;
   }
 
-  /** Was a hold of this process taken away after the caller came? */
+  /**
+   * Was a hold of this process taken away after the caller came; or before, and the caller entered it
+   * before the process could know?
+   */
   has({ name, member, since }: Pick<Request, "name" | "since"> & { member: Member }): boolean {
     const forced = this.#byOwner.get(`${name} ${member.process.number}`);
-    return forced !== undefined && since <= forced.at;
+    return forced !== undefined && since <= Math.min(forced.knownBy, forced.at + FRESH + MARGIN);
   }
 }

@@ -13,7 +13,8 @@ export interface Owned {
 }
 
 /** The families whose keys these functions read. */
-const LOCKS = /^holdfast:(?:(?:rw|semaphore):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem):\w)\}$/;
+const LOCKS =
+  /^holdfast:(?:(?:rw|semaphore|election):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem|election):\w)\}$/;
 /** format, told, token, since: see lua/handoff. */
 const HOLD_AT = 37;
 /** A field of lua/counted: format, mode, end, units, token. */

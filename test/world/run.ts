@@ -1,4 +1,4 @@
-import type { LockClient, LockClientOptions } from "../../src/index.ts";
+import type { Leader, LockClient, LockClientOptions } from "../../src/index.ts";
 import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { Dice } from "./dice.ts";
 import { Effects } from "./effects.ts";
@@ -31,6 +31,15 @@ export interface Request {
   abortedAt: number;
 }
 
+/** A caller that observes who leads. */
+export interface Observing {
+  readonly member: Member;
+  readonly name: string;
+  readonly since: number;
+  /** What it was shown last. Undefined: nothing yet. */
+  shown: Leader | null | undefined;
+}
+
 /** A caller inside. */
 export interface Holding extends Request {
   readonly lease: AnyLease;
@@ -46,6 +55,16 @@ export interface MemberOptions {
   readonly more?: Omit<LockClientOptions, "leaseTime" | "linger">;
 }
 
+/** A client that closes while it has callers. */
+export interface Closing {
+  /** When `close()` was called, in ms of the run. */
+  readonly since: number;
+  /** In ms: how long holders may finish. */
+  readonly grace: number;
+  /** When it had resolved; Infinity: it has not. */
+  until: number;
+}
+
 /** A simulated process with its client. */
 export interface Member {
   readonly process: SimulatedProcess;
@@ -55,6 +74,8 @@ export interface Member {
   /** The longest lease that it asks for, in ms. */
   leaseTime: number;
   readonly longestStay: number;
+  /** Its client was told to close. Null: it was not, while callers are there. */
+  closing: Closing | null;
   /** Until when a fault may explain what happens to it, in ms of the run. */
   troubleUntil: number;
 }
@@ -102,6 +123,7 @@ export class Run {
   readonly requests = new Set<Request>();
   /** By name of what they hold. */
   readonly holdings = new Map<string, Set<Holding>>();
+  readonly observers = new Set<Observing>();
   readonly checks: Check[] = [];
   readonly grants = new Grants(this);
   readonly forced = new ForcedHolds(this);
@@ -119,7 +141,16 @@ export class Run {
   isExcused: (why: string) => boolean = () => false;
   /** Starts another process in the place of one that has crashed. */
   replace: (crashed: Member) => void = () => {};
-  readonly counts = { acquired: 0, busy: 0, timeouts: 0, aborted: 0, lost: 0, unavailable: 0, faults: 0 };
+  readonly counts = {
+    acquired: 0,
+    busy: 0,
+    timeouts: 0,
+    aborted: 0,
+    lost: 0,
+    unavailable: 0,
+    closed: 0,
+    faults: 0,
+  };
   readonly #load: Load;
   #numbers = 0;
 
@@ -168,6 +199,7 @@ export class Run {
       client,
       leaseTime: options.leaseTime,
       longestStay: options.linger ?? 0,
+      closing: null,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
     network.onRan = (ran) => this.#ran(member, ran);
@@ -230,6 +262,11 @@ export class Run {
 
   waiting(name: string): Request[] {
     return [...this.requests].filter((request) => request.name === name);
+  }
+
+  /** Has its client been told to close? */
+  isClosing({ closing }: Member): boolean {
+    return closing !== null;
   }
 
   /** Is nothing in the way between it and Redis? */

@@ -1,10 +1,12 @@
 import type { Check, Run } from "../run.ts";
 import { answers } from "./answers.ts";
 import { exclusion } from "./exclusion.ts";
+import { free } from "./free.ts";
 import { keys } from "./keys.ts";
 import { leases } from "./leases.ts";
 import { losses } from "./losses.ts";
 import { messages } from "./messages.ts";
+import { observers } from "./observers.ts";
 import { order } from "./order.ts";
 import { outcomes } from "./outcomes.ts";
 import { places } from "./places.ts";
@@ -15,7 +17,7 @@ import { wakeUps } from "./wake-ups.ts";
 /** Every promise that a run checks. Some are only checked if no key is deleted. */
 export const checksOf = (run: Run): Check[] => {
   const always = [exclusion, tokens, order, wakeUps, outcomes, leases, keys, messages];
-  const others = run.isDirected ? [] : [places, turns, answers, losses];
+  const others = run.isDirected ? [] : [places, turns, answers, losses, free, observers];
   return [...always, ...others].map((check) => speaking(run, check(run)));
 };
 
