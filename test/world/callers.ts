@@ -1,6 +1,6 @@
 import type { LockClient, LockOptions } from "../../src/index.ts";
 import { type KindName, kinds, PERMITS } from "./kinds.ts";
-import type { Holding, Member, Request, Run } from "./run.ts";
+import type { Extension, Holding, Member, Request, Run } from "./run.ts";
 
 /** How often a caller takes each kind, relative to the others. */
 const WEIGHTS: readonly (readonly [KindName, number])[] = [
@@ -61,7 +61,7 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
   // Some come back at once, and some leave together with others.
   const isEager = dice.chance(0.25);
   const isPunctual = dice.chance(0.3);
-  while (!process.isDead && !run.isOver) {
+  while (run.goesOnIn(member)) {
     const isBack = isEager && dice.chance(0.5);
     if (!isBack) await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
@@ -93,7 +93,11 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
     const until = time.now + (isFixed ? Math.min(work, 2_500) : work);
     const hour = isPunctual ? Math.ceil(until / HOUR) * HOUR : until;
-    if (work > 0) await process.sleep(hour - time.now);
+    if (work > 0 && dice.chance(0.2)) {
+      await process.sleep(dice.between(0, hour - time.now));
+      if (!process.isDead) await extend(run, holding);
+    }
+    if (hour > time.now && work > 0) await process.sleep(hour - time.now);
     if (process.isDead) return;
     // The next call may come before the answer to this one.
     const left = giveBack(run, holding);
@@ -183,8 +187,10 @@ export function enter(run: Run, request: Request, lease: Holding["lease"]): Hold
 }
 
 export async function giveBack(run: Run, holding: Holding): Promise<void> {
-  const { kindName, name } = holding;
-  const error = await leave(run, holding);
+  countLoss(run, holding, await leave(run, holding));
+}
+
+function countLoss(run: Run, { kindName, name }: Holding, error: unknown): void {
   if (error === null) return;
   if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
   else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
@@ -193,24 +199,61 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
 
 /** Gives it back, and tells the checks. Returns the error of that, or null. */
 export async function leave(run: Run, holding: Holding): Promise<unknown> {
-  const { member, kindName, name, lease } = holding;
-  const { process } = member;
+  const { member, lease } = holding;
   // A listener may have done it.
   if (holding.isLeaving) return null;
-  for (const check of run.checks) check.leaving?.(holding);
-  holding.isLeaving = true;
-  run.holdings.get(name)?.delete(holding);
-  run.story.tell(process.name, `gives ${kindName} ${name} back`);
+  leaving(run, holding);
   let error: unknown = null;
   try {
     await ("release" in lease ? lease.release() : lease.unlock());
   } catch (caught) {
     error = caught;
   }
-  if (process.isDead) return null;
-  if (error !== null) run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
-  for (const check of run.checks) check.left?.(holding, error);
+  if (member.process.isDead) return null;
+  left(run, holding, error);
   return error;
+}
+
+/** It is about to be given back. */
+export function leaving(run: Run, holding: Holding): void {
+  const { member, kindName, name } = holding;
+  for (const check of run.checks) check.leaving?.(holding);
+  holding.isLeaving = true;
+  run.holdings.get(name)?.delete(holding);
+  run.story.tell(member.process.name, `gives ${kindName} ${name} back`);
+}
+
+/** It was given back, with this error or null. */
+function left(run: Run, holding: Holding, error: unknown): void {
+  const { member, kindName, name } = holding;
+  if (error !== null)
+    run.story.tell(member.process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
+  for (const check of run.checks) check.left?.(holding, error);
+}
+
+/** It was given back together with others. */
+export function leftTogether(run: Run, holding: Holding, error: unknown): void {
+  left(run, holding, error);
+  countLoss(run, holding, error);
+}
+
+/** Makes the lease last longer, and tells the checks; a term has no `extend()`. */
+async function extend(run: Run, holding: Holding): Promise<void> {
+  const { member, kindName, name, lease } = holding;
+  const { process } = member;
+  if (!("extend" in lease) || holding.isLeaving) return;
+  const ms = run.dice.whole(100, member.leaseTime);
+  const extension: Extension = { holding, ms, since: run.time.now, wasHeld: lease.held };
+  run.story.tell(process.name, `extends ${kindName} ${name} to ${ms} ms`);
+  let error: unknown = null;
+  try {
+    await lease.extend(ms);
+  } catch (caught) {
+    error = caught;
+  }
+  if (process.isDead) return;
+  if (error !== null) run.story.tell(process.name, `extending ${kindName} ${name} fails: ${codeOf(error)}`);
+  for (const check of run.checks) check.extended?.(extension, error);
 }
 
 /** Aborts the signal of a call that waits. Returns whether it has one. */

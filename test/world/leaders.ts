@@ -7,7 +7,7 @@ import type { Holding, Member, Observing, Request, Run } from "./run.ts";
 export async function lead(run: Run, member: Member, plan: Plan): Promise<void> {
   const { dice, time } = run;
   const { process } = member;
-  while (!process.isDead && !run.isOver && !run.isClosing(member)) {
+  while (run.goesOnIn(member)) {
     await process.sleep(dice.between(1, 400));
     if (time.now >= plan.end || process.isDead) return;
     const name = `election:${dice.one(plan.names)}`;

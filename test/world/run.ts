@@ -12,6 +12,11 @@ import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
 import { Story } from "./story.ts";
 import { Time } from "./time.ts";
 
+/** What one call takes all or none of, in the caller's order. */
+export interface Together {
+  readonly names: readonly string[];
+}
+
 /** A caller, from its call until it has what it wants, or an error. */
 export interface Request {
   readonly member: Member;
@@ -26,6 +31,8 @@ export interface Request {
   readonly since: number;
   /** Its scope, in which it may enter what the scope holds. Left out: none. */
   readonly scope?: object | undefined;
+  /** The multi-lock of which it asks for one member. Left out: none. */
+  readonly together?: Together | undefined;
   /** Of its signal. Left out: it has none, or another one. */
   readonly controller?: AbortController | undefined;
   abortedAt: number;
@@ -45,6 +52,15 @@ export interface Holding extends Request {
   readonly lease: AnyLease;
   /** It has begun to give it back. */
   isLeaving: boolean;
+}
+
+/** A call of `extend()`. */
+export interface Extension {
+  readonly holding: Holding;
+  readonly ms: number;
+  readonly since: number;
+  /** Was the lease held when it was called? */
+  readonly wasHeld: boolean;
 }
 
 /** Options of the client of a process. */
@@ -89,6 +105,8 @@ export interface Check {
   readonly promise: string;
   asked?(request: Request): void;
   entered?(holding: Holding, request: Request): void;
+  /** `extend()` has ended, with this error or null. */
+  extended?(extension: Extension, error: unknown): void;
   /** Before it is given back. */
   leaving?(holding: Holding): void;
   /** After it was given back, with the error of that. */
@@ -260,13 +278,24 @@ export class Run {
     return [...this.members].reduce((sum, member) => sum + (this.#beside.get(member) ?? 0), 0);
   }
 
+  /** The callers that wait for this lock alone: their places are in its queue. */
   waiting(name: string): Request[] {
+    return this.wanting(name).filter(({ together }) => !together);
+  }
+
+  /** The same, and callers of multi-locks: they may wait for another member, or have this one. */
+  wanting(name: string): Request[] {
     return [...this.requests].filter((request) => request.name === name);
   }
 
   /** Has its client been told to close? */
   isClosing({ closing }: Member): boolean {
     return closing !== null;
+  }
+
+  /** Do its callers make further calls? */
+  goesOnIn(member: Member): boolean {
+    return !member.process.isDead && !this.isOver && !this.isClosing(member);
   }
 
   /** Is nothing in the way between it and Redis? */

@@ -1,6 +1,6 @@
 import { kindsOf, type Plan } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
-import { closeAll } from "./closing.ts";
+import { closeAll, closeOne } from "./closing.ts";
 import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import { listen } from "./listeners.ts";
@@ -110,6 +110,7 @@ async function play(run: Run, ms: number): Promise<void> {
     start();
   };
   for (let processes = dice.whole(2, 4); processes > 0; processes--) start();
+  if (dice.chance(0.3)) closeOne(run, end, start);
   const inspect = (): void => {
     for (const check of run.checks) check.inspect?.();
     time.after(INSPECT, inspect);

@@ -20,8 +20,8 @@ export const free = (run: Run): Check => {
       for (const member of run.members) if (!run.isWell(member)) trouble.set(member, now);
       const held = new Set(owners(run).map(({ name }) => name));
       const waited = new Set<string>();
-      for (const { name, wait, member, since } of run.requests) {
-        if (wait === null || held.has(name) || !QUEUED.test(name)) continue;
+      for (const { name, wait, member, since, together } of run.requests) {
+        if (wait === null || together || held.has(name) || !QUEUED.test(name)) continue;
         waited.add(name);
         const from = freeSince.get(name) ?? now;
         freeSince.set(name, from);
