@@ -1,6 +1,13 @@
 import { entries, owners } from "../ownership.ts";
 import type { Check, Request, Run } from "../run.ts";
 
+/** In ms: a release that failed is repeated within this time, when its process can reach Redis. */
+const REPEATED = 4_000;
+/** In ms: longer than a re-check, and than all that a call may give back and try again. */
+const STUCK = 6_000;
+/** The locks that multi-locks take here. */
+const MEMBERS = /^(lock|mixed):/;
+
 /** Of multi-locks: their members, and the order in which they wait for them. */
 export const several = (run: Run): Check => {
   /** By process, the lock it holds, and the one it waits for: since when. */
@@ -10,6 +17,9 @@ export const several = (run: Run): Check => {
     [...run.inside(name), ...run.wanting(name)].some(
       (one) => one.member === member && one.together !== together,
     );
+  let movedAt = 0;
+  const ofProcess = ({ name, member }: Request) =>
+    owners(run).filter((one) => one.name === name && one.process === member.process.number);
   return {
     promise:
       "All or none, in one order: a failed acquisition releases the locks that it took, and no call waits for " +
@@ -26,15 +36,20 @@ export const several = (run: Run): Check => {
     },
     refused(request) {
       const { member, name, together, since } = request;
-      // With faults, the check of unused holds waits for the releases that are repeated.
-      if (!together || run.hasFaults || member.longestStay > 0) return;
-      const isLeft = () =>
-        owners(run).filter((one) => one.name === name && one.process === member.process.number);
-      const holds = isLeft().map(({ hold }) => hold);
+      if (!together || member.longestStay > 0 || run.isClosing(member)) return;
+      const now = run.time.now;
+      const holds = ofProcess(request).map(({ hold }) => hold);
       if (holds.length === 0 || isUsed(name, request)) return;
-      run.time.after(run.slack, () => {
-        const kept = isLeft().find(({ hold }) => holds.includes(hold));
-        if (!kept || member.process.isDead || isUsed(name, request)) return;
+      // With faults a release may be repeated, and a late copy may bring a hold back.
+      if (run.hasFaults && !run.isWell(member)) return;
+      run.time.after(run.hasFaults ? REPEATED : run.slack, () => {
+        const kept = ofProcess(request).find(
+          (one) => holds.includes(one.hold) && !run.grants.of(one)?.isGhost,
+        );
+        if (!kept || member.process.isDead || isUsed(name, request) || run.isClosing(member)) return;
+        const { network, process } = member;
+        const isWell = run.isWell(member) && network.lostAt < since && process.pausedUntil < now;
+        if (run.hasFaults && !isWell) return;
         run.fail(
           `${member.process.name} did not get ${together.names.join(" and ")}, for which it asked at ` +
             `${since.toFixed(0)} ms, and keeps ${name}: ${kept.hold}`,
@@ -42,10 +57,24 @@ export const several = (run: Run): Check => {
       });
     },
     inspect() {
+      const held = owners(run);
       const calls = [...run.requests].filter(({ together }) => together);
-      if (calls.length === 0) return wrong.clear();
+      // Does no caller that waits have to wait for another one that waits?
+      const isUsedByNone = [...run.holdings].every(
+        ([name]) => !MEMBERS.test(name) || run.inside(name).length === 0,
+      );
+      const isFree = held.every(({ name, process }) => {
+        const owner = run.memberOf(process);
+        return !MEMBERS.test(name) || (owner !== undefined && run.isWell(owner) && !run.isClosing(owner));
+      });
+      // One that cannot reach Redis waits alone.
+      const areWell = calls.every(({ member }) => run.isWell(member));
+      if (!areWell || !isUsedByNone || !isFree || calls.length === 0) movedAt = run.time.now;
+      const waits = run.time.now - Math.max(movedAt, ...calls.slice(0, 1).map(({ since }) => since));
+      if (waits > STUCK)
+        run.fail(`callers of several locks wait for each other: for ${waits.toFixed(0)} ms none has any`);
       const present = new Set<string>();
-      const [held, queued] = [owners(run), entries(run)];
+      const queued = entries(run);
       for (const request of calls) {
         const { member, name, together } = request;
         const { process } = member;
