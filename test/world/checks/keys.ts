@@ -45,11 +45,11 @@ export const keys = (run: Run): Check => {
   return {
     promise: "A hold lasts no longer than was asked for, and none stays that no caller uses or caches.",
     granted(grant) {
-      const { key, hold, script, age, isGhost, process } = grant;
+      const { key, hold, script, age, isFirst, isGhost, process } = grant;
       const receives = run.memberOf(process)?.network.receives(channelOf(hold));
       if (run.grants.isByPassing(grant) && receives) told.add(`${key} ${hold}`);
       else told.delete(`${key} ${hold}`);
-      if (isGhost && key.startsWith("holdfast:{") && age > LATE_COPY + run.server.back)
+      if (isGhost && !isFirst && key.startsWith("holdfast:{") && age > LATE_COPY + run.server.back)
         run.fail(
           `${key} belongs again to a hold that had ended, by ${script}, sent ${age.toFixed(0)} ms ago: ${hold}`,
         );

@@ -33,7 +33,9 @@ export const outcomes = (run: Run): Check => ({
     const most = Math.max(wait ?? 0, 0) + 700;
     if (code === "LOCK_TIMEOUT" && !together) {
       if (wait === Number.POSITIVE_INFINITY) run.fail(`${what}: LOCK_TIMEOUT without a time to wait`);
-      const isInsideHere = run.inside(name).some((one) => one.member === member);
+      // A call of its process for several locks may have this one, while it waits for another.
+      const several = run.wanting(name).filter((one) => one.together);
+      const isInsideHere = [...run.inside(name), ...several].some((one) => one.member === member);
       const silent = silentSince(run, request);
       const isPaused = member.process.pausedUntil > since;
       // A waiter of Redisson's locks re-checks when the holder's time is over, and not before.
