@@ -6,7 +6,7 @@ import { ForcedHolds } from "./forced.ts";
 import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
 import { type Delays, ProcessNetwork, type Ran, SimulatedServer } from "./network.ts";
-import { channelOf } from "./ownership.ts";
+import { channelOf, type Entry, type Owned } from "./ownership.ts";
 import type { Load } from "./product.ts";
 import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
 import { Story } from "./story.ts";
@@ -151,6 +151,8 @@ export class Run {
   /** How many calls that no caller awaits have not ended. */
   readonly #beside = new Map<Member, number>();
   crashes = 0;
+  /** What Redis has, read once while all checks look at it; null: they do not. */
+  inspected: { owners?: readonly Owned[]; entries?: readonly Entry[] } | null = null;
   /** A test says what happens: keys may be deleted, and callers may be unknown here. */
   isDirected = false;
   /** Of the check that looks now. */

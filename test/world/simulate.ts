@@ -112,7 +112,9 @@ async function play(run: Run, ms: number): Promise<void> {
   for (let processes = dice.whole(2, 4); processes > 0; processes--) start();
   if (dice.chance(0.3)) closeOne(run, end, start);
   const inspect = (): void => {
+    run.inspected = {};
     for (const check of run.checks) check.inspect?.();
+    run.inspected = null;
     time.after(INSPECT, inspect);
   };
   time.after(INSPECT, inspect);

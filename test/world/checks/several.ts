@@ -57,8 +57,13 @@ export const several = (run: Run): Check => {
       });
     },
     inspect() {
-      const held = owners(run);
       const calls = [...run.requests].filter(({ together }) => together);
+      if (calls.length === 0) {
+        movedAt = run.time.now;
+        wrong.clear();
+        return;
+      }
+      const held = owners(run);
       // Does no caller that waits have to wait for another one that waits?
       const isUsedByNone = [...run.holdings].every(
         ([name]) => !MEMBERS.test(name) || run.inside(name).length === 0,
@@ -69,7 +74,7 @@ export const several = (run: Run): Check => {
       });
       // One that cannot reach Redis waits alone.
       const areWell = calls.every(({ member }) => run.isWell(member));
-      if (!areWell || !isUsedByNone || !isFree || calls.length === 0) movedAt = run.time.now;
+      if (!areWell || !isUsedByNone || !isFree) movedAt = run.time.now;
       const waits = run.time.now - Math.max(movedAt, ...calls.slice(0, 1).map(({ since }) => since));
       if (waits > STUCK)
         run.fail(`callers of several locks wait for each other: for ${waits.toFixed(0)} ms none has any`);
