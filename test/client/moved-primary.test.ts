@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { createLockClient, type LockError, type NodeRedisLike, type RedisLike } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
@@ -15,7 +15,8 @@ import { until } from "../support/until.ts";
 
 const parties = new Parties();
 const undo: (() => unknown)[] = [];
-afterEach(async () => {
+// They run side by side, so all ends when all have ended.
+afterAll(async () => {
   for (const one of undo.splice(0).reverse()) await one();
   await parties.close();
 });
@@ -79,7 +80,7 @@ const taken = (locks: ReturnType<typeof createLockClient>) =>
       .catch(() => null),
   );
 
-describe.each<[string, Open, RegExp]>([
+describe.concurrent.each<[string, Open, RegExp]>([
   ["ioredis 6", onIoredis(Redis6), /reconnectOnError/],
   ["ioredis 5", onIoredis(Redis5 as never), /reconnectOnError/],
   ["node-redis 6", onNodeRedis(6), /destroy\(\) this client and connect\(\) it again/],

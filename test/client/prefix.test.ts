@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import {
   createLockClient,
@@ -24,7 +24,13 @@ import { addUser } from "../support/servers/users.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "./use-all.ts";
 
-// What a Redis user may do who has the keys and channels of one tenant only.
+// What a Redis user may do who has the keys and channels of one tenant only. A deadlock is found after
+// 200 ms instead of 5 s.
+vi.mock("../../src/defaults.ts", async (all) => ({
+  ...((await all()) as object),
+  DEADLOCK_AFTER: 200,
+  DEADLOCK_AGAIN: 100,
+}));
 
 const own = new OwnServer();
 const { parties } = own;

@@ -5,10 +5,10 @@ import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { createClient as createClient6 } from "redis";
 import { createClient as createClient5 } from "redis5";
-import { afterEach, describe, it } from "vitest";
+import { afterAll, describe, it } from "vitest";
 import { createLockClient, type NodeRedisLike, type RedisLike } from "../../src/index.ts";
 import { makeCertificates } from "../support/certificates.ts";
-import { freshName } from "../support/fixture.ts";
+import { freshName, Parties } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { survivesCut } from "../support/survives-cut.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
@@ -17,9 +17,12 @@ import { TcpProxy } from "../support/tcp-proxy.ts";
 // passwords says, and then the server closes every connection: those that Holdfast has opened too.
 
 const own = new OwnServer();
+const parties = new Parties();
 const undo: (() => unknown)[] = [];
-afterEach(async () => {
+// They run side by side, so all ends when all have ended.
+afterAll(async () => {
   for (const one of undo.splice(0).reverse()) await one();
+  await parties.close();
 });
 
 interface Way {
@@ -73,7 +76,7 @@ const ANY_NAME = { checkServerIdentity: () => undefined };
 
 /** Locks on a connection of the application's; its options change, and every connection is closed. */
 async function rotated({ redis, change }: Connection, next: Way, cut: () => Promise<unknown>): Promise<void> {
-  const { locks: others } = await own.parties.join({ url: own.url });
+  const { locks: others } = await parties.join({ url: own.url });
   const locks = createLockClient(redis, { connection: "own", leaseTime: 6_000 });
   undo.push(() => locks.close({ grace: 0 }));
   await survivesCut(locks, others, () => {
@@ -89,7 +92,7 @@ const LIBRARIES = {
   "node-redis 5": (way: Way) => onNodeRedis(createClient5 as never, way),
 } as const;
 
-describe.each(Object.entries(LIBRARIES))("%s: the client's own connections take", (_, open) => {
+describe.concurrent.each(Object.entries(LIBRARIES))("%s: the client's own connections take", (_, open) => {
   it("a rotated password", async () => {
     const user = await own.addUser("~*", "&*", "+@all");
     const { port } = own.server;
