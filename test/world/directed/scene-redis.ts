@@ -104,6 +104,23 @@ export class SceneRedis {
     this.#redis.keys.set(key, { type: "hash", value, until: Number.POSITIVE_INFINITY });
   }
 
+  /** Another program publishes a message. */
+  publish(channel: string, message: string): void {
+    this.#run.story.tell("Redis", `a message on ${channel}: ${message}`);
+    this.#redis.publish(channel, message);
+  }
+
+  /** Is there a key of this name? */
+  has(key: string): boolean {
+    return this.#redis.find(key) !== undefined;
+  }
+
+  /** The hash under this key; empty: there is none. */
+  hash(key: string): ReadonlyMap<string, string> {
+    const kept = this.#redis.find(key);
+    return kept?.type === "hash" ? kept.value : new Map();
+  }
+
   /** How often it has run this command, by scripts too. */
   calls(command: string): number {
     return this.#redis.calls.get(command) ?? 0;
