@@ -213,16 +213,20 @@ describe("a cached lock", () => {
     }),
   );
 
-  test(
-    "the reply to its release is lost, and the command comes again: no loss is reported",
-    scene(async (world) => {
-      const [one] = await keeper(world);
-      const lost = one.heard("lost");
-      await one.on("release-stays").executed(() => one.commands.cut());
-      await one.on("release-stays").executed();
-      await world.pass(100);
-      expect(lost).toEqual([]);
-    }),
+  test.each(["free", "taken"] as const)(
+    "the reply to its release is lost, and the command comes again when the lock is %s: no loss is reported",
+    (state) =>
+      scene(async (world) => {
+        const [one, other] = await keeper(world);
+        const lost = one.heard("lost");
+        await one.on("release-stays").executed(() => one.commands.cut());
+        const again = one.on("release-stays").executed();
+        const next = state === "taken" ? await other.take("lock") : null;
+        await again;
+        await world.pass(100);
+        expect(lost).toEqual([]);
+        await next?.unlock();
+      })(),
   );
 
   test(

@@ -131,7 +131,7 @@ test(
   }),
 );
 
-test.each(["during its term", "after its term"] as const)(
+test.each(["during its term", "after its term", "while another one leads"] as const)(
   "a late copy of a proclamation changes nothing: %s",
   (when) =>
     scene(async (world) => {
@@ -142,10 +142,13 @@ test.each(["during its term", "after its term"] as const)(
       await cut;
       await proclaimed;
       await term.proclaim("three");
-      if (when === "after its term") await term.resign();
+      if (when !== "during its term") await term.resign();
+      const next = when === "while another one leads" ? await campaign(other, "next") : null;
       await one.on("proclaim").executed();
-      expect(await leaderOf(other)).toBe(when === "after its term" ? null : "three");
+      const now = { "during its term": "three", "after its term": null, "while another one leads": "next" };
+      expect(await leaderOf(other)).toBe(now[when]);
       await term.resign();
+      await next?.resign();
     })(),
 );
 

@@ -40,24 +40,26 @@ describe("a reader that joins", () => {
     }),
   );
 
-  test(
-    "a late answer admits no reader: its time counts from when the request was sent",
-    scene(async (world) => {
-      const [mine, theirs] = await pair(world);
-      const first = await mine.take("read");
-      await closes(world);
-      mine.commands.freezeReplies(300);
-      const joining = mine.take("read");
-      await mine.on(() => true).executed();
-      const writing = theirs.take("write");
-      await world.pass(50);
-      const second = await joining;
-      // Its answer came while no caller waited. The next one comes after the writer.
-      expect(await mine.tryTake("read")).toBeNull();
-      await first.unlock();
-      await second.unlock();
-      await inTurn(world, writing);
-    }),
+  test.each(["takes the lock", "asks again"] as const)(
+    "a late answer to the command that %s admits no reader: its time counts from when it was sent",
+    (what) =>
+      scene(async (world) => {
+        const [mine, theirs] = await pair(world);
+        const first = what === "asks again" ? await mine.take("read") : null;
+        await closes(world);
+        mine.commands.freezeReplies(300);
+        const asked = mine.on(() => true).executed();
+        const asking = mine.take("read");
+        await asked;
+        const writing = theirs.take("write");
+        await world.pass(50);
+        const second = await asking;
+        // Its answer came while no caller waited. The next one comes after the writer.
+        expect(await mine.tryTake("read")).toBeNull();
+        await first?.unlock();
+        await second.unlock();
+        await inTurn(world, writing);
+      })(),
   );
 
   test(

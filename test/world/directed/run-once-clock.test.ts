@@ -131,6 +131,7 @@ describe("the server's clock is set back", () => {
         return turn.held;
       });
       expect([outcome, renewals.length > 0]).toEqual([{ ran: true, value: true }, true]);
+      expect(world.redis.remaining("holdfast:once:{job}")).toBeLessThanOrEqual(HOUR);
       expect(told).toMatchObject([{ code: "SETTING_DIFFERS", lockName: "job" }]);
       const { running, remaining } = await refused(other, options);
       expect([running, remaining <= HOUR]).toEqual([false, true]);

@@ -110,9 +110,10 @@ export class SceneRedis {
     this.#redis.publish(channel, message);
   }
 
-  /** Is there a key of this name? */
-  has(key: string): boolean {
-    return this.#redis.find(key) !== undefined;
+  /** ms until this key ends; 0: there is none. */
+  remaining(key: string): number {
+    const kept = this.#redis.find(key);
+    return kept ? kept.until - this.#redis.ms : 0;
   }
 
   /** The hash under this key; empty: there is none. */
