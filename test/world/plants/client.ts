@@ -96,10 +96,10 @@ export const client: readonly Plant[] = [
     replaces: "for (const one of this.listeners) one.missed();",
     by: "",
     test: {
-      project: "faults",
-      file: "test/election/connections.faults.test.ts",
+      project: "world",
+      file: "test/world/directed/election-observers.test.ts",
       title:
-        "after only the subscriber was cut, the observer asks again, because it may have missed a message",
+        "only an observer's connection for messages breaks: it asks again, because it may have missed a message",
     },
   },
   {

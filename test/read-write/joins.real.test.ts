@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/read-write-joins.test.ts.
+
 import { expect, it } from "vitest";
 import type { Lease, LockClient, ReadWriteLock } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";

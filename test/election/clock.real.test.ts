@@ -1,3 +1,6 @@
+// On a real Redis; in virtual time: test/world/directed/election.test.ts,
+// test/world/directed/election-observers.test.ts.
+
 import { expect, it } from "vitest";
 import type { Election, Term } from "../../src/index.ts";
 import { HOUR, stageWithClock } from "../support/clock-stage.ts";

@@ -1,3 +1,6 @@
+// On a real Redis; in virtual time: test/world/directed/multi-lock.test.ts,
+// test/world/directed/multi-lock-waiting.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { seeded } from "../contract/seed.ts";
 import { Actor } from "../support/actor.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/run-once-clock.test.ts.
+
 import { describe, expect, it } from "vitest";
 import type { OnceOptions } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/semaphore.test.ts.
+
 import { expect, it, onTestFinished } from "vitest";
 import type { Semaphore } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";

@@ -1,3 +1,6 @@
+// On a real Redis; in virtual time: test/world/directed/multi-lock.test.ts,
+// test/world/directed/multi-lock-faults.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { isLockLost } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/semaphore.test.ts.
+
 import { expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { HOUR, stageWithClock } from "../support/clock-stage.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/seeds-with-faults.test.ts.
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { type FuzzFaults, fuzz } from "./fuzz-run.ts";

@@ -1,3 +1,6 @@
+// On a real Redis; in virtual time: test/world/directed/multi-lock.test.ts,
+// test/world/directed/multi-lock-waiting.test.ts.
+
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockTimeoutError } from "../../src/index.ts";
 import { failure, lossOf } from "../contract/observe.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/cached-locks.test.ts.
+
 import { expect, it } from "vitest";
 import { freshName } from "../support/fixture.ts";
 import { runs, Stage } from "../support/stage.ts";

@@ -1,3 +1,6 @@
+// On a real Redis; in virtual time: test/world/directed/other-kinds.test.ts,
+// test/world/directed/redisson.test.ts.
+
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { redissonLua as lua } from "../../src/kinds/redisson-lua.generated.ts";
 import { redissonLock } from "../../src/redisson.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/close.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { runs, Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/semaphore.test.ts.
+
 import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import type { Semaphore } from "../../src/index.ts";

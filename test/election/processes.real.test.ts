@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/election.test.ts.
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { Actor } from "../support/actor.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/read-write-joins.test.ts.
+
 import { expect, it } from "vitest";
 import { onScript } from "../support/scripts-sent.ts";
 import { Stage } from "../support/stage.ts";
