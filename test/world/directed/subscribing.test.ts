@@ -7,7 +7,7 @@ import type { SceneProcess } from "./scene-process.ts";
 
 const LONG = 3_600_000;
 
-/** Who had the lock, in that order. */
+/** Callers that take it and note their names, in the order in which they had it. */
 function line(order: string[]) {
   return async (one: SceneProcess, who: string): Promise<void> => {
     const lease = await one.take("fairLock");
