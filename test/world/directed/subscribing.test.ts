@@ -40,16 +40,14 @@ test(
     const held = await holder.take("fairLock");
     const order: string[] = [];
     const call = line(order);
-    // The first has tried by then; the second has, too, after 100 ms, and has no answer; the third
-    // has not.
-    world.delay(75);
+    cold.withoutMessages(300);
     const waiting = [call(cold, "first"), call(cold, "second")];
-    await cold.on("acquire").sent();
-    await cold.on("acquire").sent();
+    await cold.on("acquire").answered();
+    // The second one tries after 100 ms, and has no answer when messages arrive; the third comes then.
+    await cold.on("acquire").sent(() => cold.commands.freezeReplies(500));
+    await cold.onMessage("probe");
     waiting.push(call(cold, "third"));
     await world.until(() => world.redis.queue("fair:a").length === 3);
-    world.delay(0.2);
-    await world.pass(200);
     await held.unlock();
     await Promise.all(waiting);
     expect(order).toEqual(["first", "second", "third"]);

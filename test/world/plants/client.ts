@@ -247,7 +247,7 @@ export const client: readonly Plant[] = [
     test: {
       project: "world",
       file: "test/world/directed/late-answers.test.ts",
-      title: 'the answer "gone" after the deadline leads to a loss by expiry',
+      title: "after the deadline leads to a loss by expiry",
     },
   },
   {
