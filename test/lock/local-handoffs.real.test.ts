@@ -20,6 +20,19 @@ const beside = new Beside();
 
 describe("a process whose callers loop", () => {
   it.each([
+    ["for a turn of the event loop each", { callers: 16, body: 0 }],
+    ["for 150 ms each, so that the lock is claimed", { callers: 4, body: 150 }],
+    ["with a lease of their own", { callers: 8, body: 1, options: { lease: 5_000 } }],
+  ] as const)("%s lets another process have its turn", async (_, options) => {
+    const waits: number[] = [];
+    const { errors } = await crowd(beside, { ...options, ms: 2_500 }, async (crowd) => {
+      for (let i = 0; i < 5; i++) waits.push(await turn(beside, crowd));
+    });
+    expect(Math.max(...waits)).toBeLessThan(SOON);
+    expect(errors).toEqual([]);
+  });
+
+  it.each([
     ["with nothing inside", { callers: 16, body: null }],
     ["for 150 ms each", { callers: 4, body: 150 }],
   ] as const)("%s, and does not receive that the lock is wanted, does so too", async (_, options) => {

@@ -7,6 +7,7 @@ import type { LocalServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { lockOf } from "../support/permit.ts";
+import { QuorumStage } from "../support/quorum-stage.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
@@ -171,4 +172,26 @@ describe("a lease on a slow link", () => {
     await expect(work).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
     expect(lost).toMatchObject([{ reason: "expired" }]);
   });
+});
+
+describe("a quorum lock", () => {
+  const stage = new QuorumStage(3);
+
+  it.for([4_000, 6_000])(
+    "whose masters are suspended for %d ms at the end of a body: success",
+    async (stall) => {
+      const { locks } = await stage.join({ leaseTime: LEASE });
+      const lost: unknown[] = [];
+      locks.on("lost", (event) => lost.push(event));
+      const done = locks.lock(stage.name).withLock(async (lease) => {
+        for (const node of [1, 2, 3]) stage.server(node).suspend();
+        setTimeout(() => {
+          for (const node of [1, 2, 3]) stage.server(node).resume();
+        }, stall);
+        return lease.held;
+      });
+      expect(await done).toBe(true);
+      expect(lost).toEqual([]);
+    },
+  );
 });
