@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/late-answers.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { Actor } from "../support/actor.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/endings.test.ts.
+
 import { expect, it } from "vitest";
 import { type LockError, LockUnavailableError } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/cut-connections.test.ts.
+
 import { describe, expect, it } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";

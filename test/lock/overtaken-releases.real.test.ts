@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/shared-holds.test.ts.
+
 import { describe, expect, it } from "vitest";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/rechecks.test.ts.
+
 import { afterAll, expect, it } from "vitest";
 import { freshName, Parties } from "../support/fixture.ts";
 import { staysQuiet } from "../support/quiet.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/late-answers.test.ts.
+
 import { expect, it, vi } from "vitest";
 import type { LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";

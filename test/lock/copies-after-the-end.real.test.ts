@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/late-copies.test.ts.
+
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { countedLua } from "../../src/redis/lua.generated.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/late-answers.test.ts.
+
 import { expect, it } from "vitest";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { loadScripts } from "../support/load-scripts.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/seeds-with-faults.test.ts.
+
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lease } from "../../src/index.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/rechecks.test.ts.
+
 import { expect, it } from "vitest";
 import { countCommands } from "../support/command-count.ts";
 import { Stage } from "../support/stage.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/crowds.test.ts.
+
 import { expect, it } from "vitest";
 import { commandCalls } from "../../tools/redis/command-calls.ts";
 import { Actor } from "../support/actor.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/late-answers.test.ts.
+
 import { expect, it } from "vitest";
 import { failure } from "../contract/observe.ts";
 import { nextConnection } from "../support/link.ts";

@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/crowds.test.ts.
+
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { lockOf } from "../support/permit.ts";

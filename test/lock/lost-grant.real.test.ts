@@ -1,3 +1,5 @@
+// On a real Redis; in virtual time: test/world/directed/{connection-failures,half-open}.test.ts.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
