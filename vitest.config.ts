@@ -75,8 +75,9 @@ const ON_NODE_REDIS = [
   "test/read-write/read-lock.contract.test.ts",
   "test/read-write/write-lock.contract.test.ts",
   "test/election/terms.test.ts",
-  "test/lock/lost-replies.faults.test.ts",
-  "test/lock/resent-commands.faults.test.ts",
+  ...["faults", "real"].flatMap((suite) =>
+    ["lost-replies", "resent-commands"].map((name) => `test/lock/${name}.${suite}.test.ts`),
+  ),
   // The program in a project that has node-redis only.
   "test/cli/ls-break-doctor.test.ts",
   "test/cli/inspect-and-top.test.ts",
