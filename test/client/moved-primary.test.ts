@@ -41,6 +41,9 @@ async function launchPair() {
     port: (name.address() as AddressInfo).port,
     next,
     async failOver() {
+      // The new one has all that was written before.
+      await oldAdmin.set("before", "");
+      await oldAdmin.wait(1, 0);
       await nextAdmin.replicaof("NO", "ONE");
       await follows(oldAdmin, next);
     },
