@@ -7,6 +7,7 @@ import { createLockClient, type LockError, type NodeRedisLike, type RedisLike } 
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { openNodeRedis } from "../support/node-redis.ts";
 import { until } from "../support/until.ts";
 
@@ -83,12 +84,14 @@ const taken = (locks: ReturnType<typeof createLockClient>) =>
       .catch(() => null),
   );
 
-describe.concurrent.each<[string, Open, RegExp]>([
-  ["ioredis 6", onIoredis(Redis6), /reconnectOnError/],
-  ["ioredis 5", onIoredis(Redis5 as never), /reconnectOnError/],
-  ["node-redis 6", onNodeRedis(6), /destroy\(\) this client and connect\(\) it again/],
-  ["node-redis 5", onNodeRedis(5), /destroy\(\) this client and connect\(\) it again/],
-])("%s: the primary became a replica, and its name leads to the new one", (_, open, advice) => {
+describe.concurrent.each(
+  inTurn<[string, Open, RegExp]>([
+    ["ioredis 6", onIoredis(Redis6), /reconnectOnError/],
+    ["ioredis 5", onIoredis(Redis5 as never), /reconnectOnError/],
+    ["node-redis 6", onNodeRedis(6), /destroy\(\) this client and connect\(\) it again/],
+    ["node-redis 5", onNodeRedis(5), /destroy\(\) this client and connect\(\) it again/],
+  ]),
+)("%s: the primary became a replica, and its name leads to the new one", (_, open, advice) => {
   it("the client's own connections go there by themselves, and a lease is kept", async () => {
     const pair = await launchPair();
     const locks = createLockClient(open(pair.port), { connection: "own" });

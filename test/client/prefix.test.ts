@@ -15,6 +15,7 @@ import { createLockUI, observe } from "../../src/tools/ui/index.ts";
 import { nodeRedisLike } from "../support/carrier.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName, type Party } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { OwnServer } from "../support/own-server.ts";
 import type { Maker } from "../support/permit.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
@@ -73,7 +74,7 @@ beforeEach(async () => {
 
 const refusals = (): Promise<unknown> => own.admin.call("ACL", "LOG");
 
-describe.skipIf(!serverIs("7.0")).each(DRIVERS)(
+describe.skipIf(!serverIs("7.0")).each(inTurn(DRIVERS))(
   "with %s a user of one prefix's keys and channels",
   (driver) => {
     it.each<[Maker, readonly string[]]>([
@@ -288,7 +289,7 @@ describe.skipIf(!serverIs("7.0"))("the command line with --prefix, as a user of 
   );
 });
 
-describe.skipIf(!serverIs("7.0")).each(DRIVERS)(
+describe.skipIf(!serverIs("7.0")).each(inTurn(DRIVERS))(
   "in Cluster, with %s, a user of one prefix's keys",
   (driver) => {
     it.each<Maker>(["lock", "permit", "writeLock"])("may use %s", async (kind) => {

@@ -9,6 +9,7 @@ import { afterAll, describe, it } from "vitest";
 import { createLockClient, type NodeRedisLike, type RedisLike } from "../../src/index.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { survivesCut } from "../support/survives-cut.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
@@ -92,53 +93,58 @@ const LIBRARIES = {
   "node-redis 5": (way: Way) => onNodeRedis(createClient5 as never, way),
 } as const;
 
-describe.concurrent.each(Object.entries(LIBRARIES))("%s: the client's own connections take", (_, open) => {
-  it("a rotated password", async () => {
-    const user = await own.addUser("~*", "&*", "+@all");
-    const { port } = own.server;
-    const next = { ...user, port, password: freshName("password") };
-    await rotated(open({ ...user, port }), next, async () => {
-      await own.admin.acl("SETUSER", user.username, "resetpass", `>${next.password}`);
-      await own.admin.client("KILL", "USER", user.username);
+describe.concurrent.each(inTurn(Object.entries(LIBRARIES)))(
+  "%s: the client's own connections take",
+  (_, open) => {
+    it("a rotated password", async () => {
+      const user = await own.addUser("~*", "&*", "+@all");
+      const { port } = own.server;
+      const next = { ...user, port, password: freshName("password") };
+      await rotated(open({ ...user, port }), next, async () => {
+        await own.admin.acl("SETUSER", user.username, "resetpass", `>${next.password}`);
+        await own.admin.client("KILL", "USER", user.username);
+      });
     });
-  });
 
-  it("another user", async () => {
-    const [user, other] = [await own.addUser("~*", "&*", "+@all"), await own.addUser("~*", "&*", "+@all")];
-    const { port } = own.server;
-    await rotated(open({ ...user, port }), { ...other, port }, () => own.admin.acl("DELUSER", user.username));
-  });
-
-  it("another address", async () => {
-    const [from, to] = [await TcpProxy.start(own.server), await TcpProxy.start(own.server)];
-    undo.push(() => to.stop());
-    await rotated(open({ port: from.port }), { port: to.port }, () => from.stop());
-  });
-
-  it("another TLS option", async () => {
-    const { dir, port: target } = own.server;
-    const files = await makeCertificates(dir);
-    const [ca, cert, key] = await Promise.all(
-      [files.ca, files.cert, files.key].map((file) => readFile(file, "utf8")),
-    );
-    let wanted = "old.test";
-    const sockets = new Set<TLSSocket>();
-    const server = createServer({ cert, key }, (socket) => {
-      socket.on("error", () => {});
-      if (socket.servername !== wanted) return socket.destroy();
-      sockets.add(socket);
-      const inner = connect(target, "127.0.0.1");
-      inner.on("error", () => {}).on("close", () => socket.destroy());
-      socket.on("close", () => inner.destroy());
-      socket.pipe(inner).pipe(socket);
+    it("another user", async () => {
+      const [user, other] = [await own.addUser("~*", "&*", "+@all"), await own.addUser("~*", "&*", "+@all")];
+      const { port } = own.server;
+      await rotated(open({ ...user, port }), { ...other, port }, () =>
+        own.admin.acl("DELUSER", user.username),
+      );
     });
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-    undo.push(() => server.close());
-    const { port } = server.address() as AddressInfo;
-    const tls = { ca: String(ca), servername: wanted };
-    await rotated(open({ port, tls }), { port, tls: { ...tls, servername: "new.test" } }, async () => {
-      wanted = "new.test";
-      for (const socket of sockets) socket.destroy();
+
+    it("another address", async () => {
+      const [from, to] = [await TcpProxy.start(own.server), await TcpProxy.start(own.server)];
+      undo.push(() => to.stop());
+      await rotated(open({ port: from.port }), { port: to.port }, () => from.stop());
     });
-  });
-});
+
+    it("another TLS option", async () => {
+      const { dir, port: target } = own.server;
+      const files = await makeCertificates(dir);
+      const [ca, cert, key] = await Promise.all(
+        [files.ca, files.cert, files.key].map((file) => readFile(file, "utf8")),
+      );
+      let wanted = "old.test";
+      const sockets = new Set<TLSSocket>();
+      const server = createServer({ cert, key }, (socket) => {
+        socket.on("error", () => {});
+        if (socket.servername !== wanted) return socket.destroy();
+        sockets.add(socket);
+        const inner = connect(target, "127.0.0.1");
+        inner.on("error", () => {}).on("close", () => socket.destroy());
+        socket.on("close", () => inner.destroy());
+        socket.pipe(inner).pipe(socket);
+      });
+      await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+      undo.push(() => server.close());
+      const { port } = server.address() as AddressInfo;
+      const tls = { ca: String(ca), servername: wanted };
+      await rotated(open({ port, tls }), { port, tls: { ...tls, servername: "new.test" } }, async () => {
+        wanted = "new.test";
+        for (const socket of sockets) socket.destroy();
+      });
+    });
+  },
+);
