@@ -72,6 +72,15 @@ function onNodeRedis(createClient: typeof createClient6, way: Way): Connection {
   return { redis: client as unknown as NodeRedisLike, change };
 }
 
+let made: Promise<string[]> | undefined;
+/** RACE: the tests that run side by side have the same files, so only the first one writes them. */
+const certificates = (): Promise<string[]> => {
+  made ??= makeCertificates(own.server.dir).then((files) =>
+    Promise.all([files.ca, files.cert, files.key].map((file) => readFile(file, "utf8"))),
+  );
+  return made;
+};
+
 /** The certificate is of 127.0.0.1. */
 const ANY_NAME = { checkServerIdentity: () => undefined };
 
