@@ -130,11 +130,8 @@ describe.concurrent.each(inTurn(Object.entries(LIBRARIES)))(
     });
 
     it("another TLS option", async () => {
-      const { dir, port: target } = own.server;
-      const files = await makeCertificates(dir);
-      const [ca, cert, key] = await Promise.all(
-        [files.ca, files.cert, files.key].map((file) => readFile(file, "utf8")),
-      );
+      const { port: target } = own.server;
+      const [ca, cert, key] = await certificates();
       let wanted = "old.test";
       const sockets = new Set<TLSSocket>();
       const server = createServer({ cert, key }, (socket) => {
