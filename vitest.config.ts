@@ -10,6 +10,8 @@ const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies,worl
 const SUPPORT = "test/support/**/*.test.ts";
 /** Tests of a behaviour under faults are next to its other tests. */
 const FAULTS = "test/**/*.faults.test.ts";
+/** On a real Redis, what other suites repeat in virtual time: the suite `real`, outside CI. */
+const REAL = "test/**/*.real.test.ts";
 /**
  * The promises of every lock kind: on one server in the suite `real`, and elsewhere in suites that
  * set `contractsOn`. In the default suite they run in virtual time.
@@ -32,7 +34,8 @@ const SAME_AS_REDIS = "test/world/differential/*.test.ts";
  */
 const ALONE = readdirSync("test")
   .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
-  .filter((path) => path.endsWith(".test.ts") && !path.endsWith(".faults.test.ts") && !LATE.includes(path))
+  .filter((path) => path.endsWith(".test.ts") && !/\.(faults|real)\.test\.ts$/.test(path))
+  .filter((path) => !LATE.includes(path))
   .filter((path) =>
     /vi\.mock\(|\.test\.advance\(|setFlagsFromString\(|Date\.now = /.test(readFileSync(path, "utf8")),
   );
@@ -48,7 +51,7 @@ const SMOKE = [
   "test/linger/cached-lock.test.ts",
   "test/read-write/readers-and-writers.test.ts",
   "test/once/once.test.ts",
-  "test/multi-lock/processes.test.ts",
+  "test/multi-lock/processes.real.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",
   "test/quorum/quorum-lock.contract.test.ts",
@@ -72,8 +75,9 @@ const ON_NODE_REDIS = [
   "test/read-write/read-lock.contract.test.ts",
   "test/read-write/write-lock.contract.test.ts",
   "test/election/terms.test.ts",
-  "test/lock/lost-replies.faults.test.ts",
-  "test/lock/resent-commands.faults.test.ts",
+  ...["faults", "real"].flatMap((suite) =>
+    ["lost-replies", "resent-commands"].map((name) => `test/lock/${name}.${suite}.test.ts`),
+  ),
   // The program in a project that has node-redis only.
   "test/cli/ls-break-doctor.test.ts",
   "test/cli/inspect-and-top.test.ts",
@@ -88,7 +92,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, CONTRACTS, ...ALONE, ...LATE, ...VIRTUAL_TIME],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, REAL, CONTRACTS, ...ALONE, ...LATE, ...VIRTUAL_TIME],
           isolate: false,
         },
       },
@@ -97,7 +101,7 @@ export default defineConfig({
         test: {
           name: "default, alone",
           include: ALONE,
-          exclude: [OWN_SUITES, SUPPORT, FAULTS],
+          exclude: [OWN_SUITES, SUPPORT, FAULTS, REAL],
         },
       },
       // The scripts by themselves, on the Redis in memory too: the default suite has them on a real one.
@@ -125,8 +129,9 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
-      // The contract of every lock kind on one real server, or on three masters.
-      { extends: true, test: { name: "real", include: [CONTRACTS], isolate: false } },
+      // The contract of every lock kind on one real server, or on three masters, and what virtual
+      // time repeats.
+      { extends: true, test: { name: "real", include: [CONTRACTS, REAL], isolate: false } },
       { extends: true, test: { name: "late", include: LATE, maxWorkers: 1 } },
       // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
       {
@@ -143,7 +148,7 @@ export default defineConfig({
         test: {
           name: "faults",
           include: [FAULTS, SUPPORT],
-          exclude: [OWN_SUITES],
+          exclude: [OWN_SUITES, REAL],
           isolate: false,
         },
       },

@@ -1,6 +1,7 @@
 // Checks the models of the protocols with Spin: what must hold, and what must be found. See README.md.
 //   node proof/run.mjs            everything, a few minutes
 //   node proof/run.mjs --quick    what fits into a minute
+//   node proof/run.mjs --part 1/3 one of three parts of them, by every third run
 //   node proof/run.mjs again      only the runs whose names contain a word; a counterexample is printed
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -8,6 +9,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { RUNS } from "./runs.mjs";
 
 /** Bounds of one search: MB, and seconds of CPU time, so a busy machine stops no search early. */
@@ -120,14 +122,18 @@ const steps = (text) =>
     .filter((line) => line.trim())
     .join("\n");
 
-async function main(args) {
-  const isQuick = args.includes("--quick");
-  const wanted = args.filter((arg) => !arg.startsWith("--"));
+async function main() {
+  const { values, positionals: wanted } = parseArgs({
+    options: { quick: { type: "boolean", default: false }, part: { type: "string", default: "1/1" } },
+    allowPositionals: true,
+  });
+  const isQuick = values.quick;
+  const [part, parts] = values.part.split("/").map(Number);
   const compiler = prepare(isQuick);
   if (compiler === null) return 0;
-  const runs = RUNS.map(({ full, quick, ...run }) => ({ ...run, flags: isQuick ? quick : full })).filter(
-    ({ name, flags }) => flags !== null && wanted.every((word) => name.includes(word)),
-  );
+  const runs = RUNS.map(({ full, quick, ...run }) => ({ ...run, flags: isQuick ? quick : full }))
+    .filter(({ name, flags }) => flags !== null && wanted.every((word) => name.includes(word)))
+    .filter((_, i) => i % parts === part - 1);
   let wrong = 0;
   const started = performance.now();
   const check = async ({ model, name, flags, expected }) => {
@@ -161,4 +167,4 @@ async function main(args) {
   return wrong === 0 ? 0 : 1;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main();

@@ -3,6 +3,7 @@ import { nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type HolderFlag, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
+import { nextTick } from "../util/real-timers.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
 import type { Context } from "./context.ts";
@@ -320,7 +321,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   gather(): void {
     this.#isGathering = true;
-    process.nextTick(() => {
+    nextTick(() => {
       this.#isGathering = false;
       if (this.shared?.state === "idle") this.shared.start();
     });

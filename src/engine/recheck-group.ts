@@ -1,5 +1,6 @@
 import { RECHECKS } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import { queueMicrotask } from "../util/real-timers.ts";
 
 /**
  * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the

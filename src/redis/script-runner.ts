@@ -2,6 +2,7 @@ import type { RedisArgument } from "../api/redis.ts";
 import { REPLICA_REST } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
+import { queueMicrotask } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { type Callback, type Decode, plain } from "./call.ts";
 import type { Commands } from "./commands.ts";

@@ -1,7 +1,7 @@
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { atProcessEnd } from "../util/process-end.ts";
-import { setImmediate, setTimeout } from "../util/real-timers.ts";
+import { queueMicrotask, setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Callback } from "./call.ts";
 import type { Call, Link } from "./driver.ts";
 import { redisAt } from "./trouble.ts";

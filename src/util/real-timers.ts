@@ -5,6 +5,9 @@ import * as timers from "node:timers";
  * continue in real time.
  */
 export const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = timers;
+/** They may be replaced too: fake timers of Jest take over all of these. */
+export const { queueMicrotask } = globalThis;
+export const nextTick = process.nextTick.bind(process);
 
 /** The same for p-timeout. */
 export const customTimers = { clearTimeout, setTimeout };

@@ -2,11 +2,12 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { createLockClient, type LockError, type NodeRedisLike, type RedisLike } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { openNodeRedis } from "../support/node-redis.ts";
 import { until } from "../support/until.ts";
 
@@ -15,7 +16,8 @@ import { until } from "../support/until.ts";
 
 const parties = new Parties();
 const undo: (() => unknown)[] = [];
-afterEach(async () => {
+// They run side by side, so all ends when all have ended.
+afterAll(async () => {
   for (const one of undo.splice(0).reverse()) await one();
   await parties.close();
 });
@@ -40,6 +42,9 @@ async function launchPair() {
     port: (name.address() as AddressInfo).port,
     next,
     async failOver() {
+      // The new one has all that was written before.
+      await oldAdmin.set("before", "");
+      await oldAdmin.wait(1, 0);
       await nextAdmin.replicaof("NO", "ONE");
       await follows(oldAdmin, next);
     },
@@ -79,12 +84,14 @@ const taken = (locks: ReturnType<typeof createLockClient>) =>
       .catch(() => null),
   );
 
-describe.each<[string, Open, RegExp]>([
-  ["ioredis 6", onIoredis(Redis6), /reconnectOnError/],
-  ["ioredis 5", onIoredis(Redis5 as never), /reconnectOnError/],
-  ["node-redis 6", onNodeRedis(6), /destroy\(\) this client and connect\(\) it again/],
-  ["node-redis 5", onNodeRedis(5), /destroy\(\) this client and connect\(\) it again/],
-])("%s: the primary became a replica, and its name leads to the new one", (_, open, advice) => {
+describe.concurrent.each(
+  inTurn<[string, Open, RegExp]>([
+    ["ioredis 6", onIoredis(Redis6), /reconnectOnError/],
+    ["ioredis 5", onIoredis(Redis5 as never), /reconnectOnError/],
+    ["node-redis 6", onNodeRedis(6), /destroy\(\) this client and connect\(\) it again/],
+    ["node-redis 5", onNodeRedis(5), /destroy\(\) this client and connect\(\) it again/],
+  ]),
+)("%s: the primary became a replica, and its name leads to the new one", (_, open, advice) => {
   it("the client's own connections go there by themselves, and a lease is kept", async () => {
     const pair = await launchPair();
     const locks = createLockClient(open(pair.port), { connection: "own" });

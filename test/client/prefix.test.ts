@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import {
   createLockClient,
@@ -15,6 +15,7 @@ import { createLockUI, observe } from "../../src/tools/ui/index.ts";
 import { nodeRedisLike } from "../support/carrier.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName, type Party } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { OwnServer } from "../support/own-server.ts";
 import type { Maker } from "../support/permit.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
@@ -24,7 +25,13 @@ import { addUser } from "../support/servers/users.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "./use-all.ts";
 
-// What a Redis user may do who has the keys and channels of one tenant only.
+// What a Redis user may do who has the keys and channels of one tenant only. A deadlock is found after
+// 200 ms instead of 5 s.
+vi.mock("../../src/defaults.ts", async (all) => ({
+  ...((await all()) as object),
+  DEADLOCK_AFTER: 200,
+  DEADLOCK_AGAIN: 100,
+}));
 
 const own = new OwnServer();
 const { parties } = own;
@@ -67,7 +74,7 @@ beforeEach(async () => {
 
 const refusals = (): Promise<unknown> => own.admin.call("ACL", "LOG");
 
-describe.skipIf(!serverIs("7.0")).each(DRIVERS)(
+describe.skipIf(!serverIs("7.0")).each(inTurn(DRIVERS))(
   "with %s a user of one prefix's keys and channels",
   (driver) => {
     it.each<[Maker, readonly string[]]>([
@@ -282,7 +289,7 @@ describe.skipIf(!serverIs("7.0"))("the command line with --prefix, as a user of 
   );
 });
 
-describe.skipIf(!serverIs("7.0")).each(DRIVERS)(
+describe.skipIf(!serverIs("7.0")).each(inTurn(DRIVERS))(
   "in Cluster, with %s, a user of one prefix's keys",
   (driver) => {
     it.each<Maker>(["lock", "permit", "writeLock"])("may use %s", async (kind) => {

@@ -28,7 +28,7 @@ const LOCK_KIB = 450;
  */
 const BUNDLED = 312_000;
 /** What `holdfast/testing` has beside the lock. */
-const TESTING_KIB = 80;
+const TESTING_KIB = 86;
 /** An empty folder of a usual file system. */
 const FOLDER_BYTES = 4096;
 

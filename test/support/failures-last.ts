@@ -1,23 +1,14 @@
-import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 /**
  * Names every failed test again in the last lines of a run, one line each: of a long output often
- * only the end is kept. Writes the failed files to the file that HOLDFAST_FAILED_FILES names, one a
- * line.
+ * only the end is kept.
  */
 export class FailuresLast implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     for (const line of failures(modules, unhandled)) process.stderr.write(`${line}\n`);
-    const list = process.env.HOLDFAST_FAILED_FILES;
-    if (list) for (const file of failedFiles(modules)) appendFileSync(list, `${file}\n`);
   }
-}
-
-function failedFiles(modules: readonly TestModule[]): Set<string> {
-  const failed = modules.filter((module) => module.state() === "failed");
-  return new Set(failed.map((module) => relative(process.cwd(), module.moduleId)));
 }
 
 function failures(modules: readonly TestModule[], unhandled: readonly SerializedError[]): string[] {

@@ -1,4 +1,4 @@
-import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -228,29 +228,64 @@ it(`no class of src extends more than ${MOST_ABOVE} others, one above the other`
   expect(deeper(folder)).toContain("src/engine/lease/watchdog.ts: Four");
 });
 
+/** What the process has of them. A method of that name may be declared, and called of its object. */
+const TIMERS =
+  /(?<![."\w])(?:(?:set|clear)(?:Timeout|Interval|Immediate)\b(?!\(\w+: )|queueMicrotask\b)|process\.nextTick\b/g;
+const CLOCKS_AND_DICE =
+  /(?<![.\w])(?:(?:Date|performance)\.now\(|new Date\(\)|Math\.random\(|random(?:Bytes|UUID|Int|FillSync)\()/g;
+
+const codeOf = (path: string): string => readFileSync(path, "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+const found = (text: string, what: RegExp): string[] => [
+  ...new Set([...text.matchAll(what)].map(([name]) => name)),
+];
+
+/** The only files that have clocks, timers and randomness of the process. */
+const SEAMS = ["src/util/clock.ts", "src/util/random.ts", "src/util/real-timers.ts"];
+
 /**
- * What each file has of the global timers. Fakes of an application's tests would reach them, and
- * its locks hang.
+ * What other files have of them. Fakes of an application's tests would reach timers, and its locks
+ * hang; and in the world a run would not be the same again.
  */
-const globalTimers = (from: string): string[] =>
+const unsafe = (from: string): string[] =>
   [...readImports(from, "src").keys()]
-    .filter((file) => file !== "src/util/real-timers.ts")
+    .filter((file) => !SEAMS.includes(file))
     .filter((file) => !isTool(file) || partOf(file) === "tools/testing")
     .flatMap((file) => {
-      const text = readFileSync(join(from, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+      const text = codeOf(join(from, file));
       const [, imported = ""] = /^import \{([^}]*)\} from "[./a-z]*\/real-timers.ts";$/m.exec(text) ?? [];
-      // A method of that name may be declared, and called of its object.
-      const used = text.matchAll(/(?<![.\w])(?:set|clear)(?:Timeout|Interval|Immediate)\b(?!\(\w+: )/g);
-      const names = new Set([...used].map(([name]) => name));
-      if (text.includes("pTimeout(")) names.add("customTimers");
-      return [...names].filter((name) => !imported.includes(name)).map((name) => `${file} ${name}`);
+      const names = found(text, TIMERS);
+      if (text.includes("pTimeout(")) names.push("customTimers");
+      // Of the testing tools only timers: a test that waits too long waits in real time.
+      if (!isTool(file)) names.push(...found(text, CLOCKS_AND_DICE));
+      return names.filter((name) => !imported.includes(name)).map((name) => `${file} ${name}`);
     });
 
-it("timers are those of Node.js, which no fakes replace", () => {
-  expect(globalTimers(root)).toEqual([]);
-  expect(globalTimers(planted("src/redis/replies.ts", "\nsetTimeout(() => {}, 1);\n"))).toContain(
-    "src/redis/replies.ts setTimeout",
+it("clocks, timers and randomness come from three files, which no fakes replace", () => {
+  expect(unsafe(root)).toEqual([]);
+  for (const [line, what] of [
+    ["setTimeout(() => {}, 1);", "setTimeout"],
+    ["process.nextTick(() => {});", "process.nextTick"],
+    ["Date.now();", "Date.now("],
+  ])
+    expect(unsafe(planted("src/redis/replies.ts", `\n${line}\n`))).toContain(`src/redis/replies.ts ${what}`);
+});
+
+it("of the world's files, few have real time and real randomness", () => {
+  const files = readdirSync(join(root, "test/world"), { recursive: true, encoding: "utf8" }).filter(
+    (file) => file.endsWith(".ts") && !/^(differential|plants)\//.test(file),
   );
+  const real = files.filter((file) => {
+    const text = codeOf(join(root, "test/world", file));
+    return found(text, TIMERS).length + found(text, CLOCKS_AND_DICE).length > 0;
+  });
+  // The search for new seeds; a turn of the event loop; what replaces them, and its test.
+  expect(real.sort()).toEqual([
+    "index.ts",
+    "simulated-process.ts",
+    "time.ts",
+    "virtual-time.test.ts",
+    "virtual-time.ts",
+  ]);
 });
 
 /** The folders or files that a pattern names, up to its first wildcard; braces are alternatives. */

@@ -1,12 +1,11 @@
 // npm run world -- [options]: random runs in virtual time. See docs/maintaining.md.
-import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { printTable } from "./plants/table.ts";
 import { loadProduct } from "./product.ts";
-import type { Answer } from "./runner.ts";
 import { type Outcome, simulate } from "./simulate.ts";
+import { runSeeds } from "./threads.ts";
 
 const HELP = `Runs simulated processes in virtual time, each seed a run that can be repeated exactly.
 
@@ -17,7 +16,7 @@ const HELP = `Runs simulated processes in virtual time, each seed a run that can
   --trace          with --seed: tells the run as a story; --tail 100: its last lines only
   --ms 30000       the virtual length of each run
   --root .         the folder of the package that is run
-  --workers 2      how many processes; default: one for each core
+  --workers 2      how many threads; default: one for each core
   --plants         which seed, of --seeds, finds each planted bug; --only text: of these names;
                    --record: write it down for the test`;
 
@@ -62,41 +61,40 @@ function tell({ seed, hasFaults, failure, hash, events, counts }: Outcome): void
   process.exitCode = 1;
 }
 
-/** Each process takes the next seed when it has finished one. */
+/** Each thread takes the next seed when it has finished one. */
 async function many(): Promise<void> {
   const began = performance.now();
-  const { seconds } = values;
-  const until = seconds === undefined ? Number.POSITIVE_INFINITY : began + Number(seconds) * 1_000;
-  const last = seconds === undefined ? Number(values.from) + Number(values.seeds) : Number.POSITIVE_INFINITY;
-  let next = Number(values.from);
-  const total = { seeds: 0, failed: 0, acquired: 0, faults: 0, commands: 0, took: 0, cpu: 0 };
-  const count = (outcome: Outcome): void => {
-    total.seeds++;
-    total.acquired += outcome.counts.acquired;
-    total.faults += outcome.counts.faults;
-    total.commands += outcome.commands;
-    total.took += outcome.took;
-    if (outcome.failure === null) return;
-    total.failed++;
-    tell(outcome);
+  const total = { seeds: 0, failed: 0, acquired: 0, faults: 0, commands: 0, took: 0 };
+  const seeds = nextSeeds();
+  const work = async (): Promise<void> => {
+    for await (const outcome of runSeeds({ root: values.root, ms: Number(values.ms) }, seeds)) {
+      total.seeds++;
+      total.acquired += outcome.counts.acquired;
+      total.faults += outcome.counts.faults;
+      total.commands += outcome.commands;
+      total.took += outcome.took;
+      if (outcome.failure === null) continue;
+      total.failed++;
+      tell(outcome);
+    }
   };
-  const runner = (): Promise<void> =>
-    new Promise((done, failed) => {
-      const args = [values.root, values.ms];
-      const child = fork(new URL("./runner.ts", import.meta.url), args, { execArgv: ["--import", "tsx"] });
-      child.on("message", ({ outcome, cpu }: Answer) => {
-        if (outcome) count(outcome);
-        total.cpu += cpu;
-        if (next < last && performance.now() < until) child.send(next++);
-        else child.disconnect();
-      });
-      child.on("error", failed);
-      child.on("exit", (code) => (code === 0 ? done() : failed(new Error(`a runner ended with ${code}`))));
-    });
-  await Promise.all(Array.from({ length: Number(values.workers) }, runner));
+  await Promise.all(Array.from({ length: Number(values.workers) }, work));
+  const { user, system } = process.cpuUsage();
   console.log(
     `${total.seeds} seeds from ${values.from}, ${total.failed} failed: ${(total.took / 3_600_000).toFixed(2)} virtual hours, ` +
       `${total.acquired} acquisitions, ${total.faults} faults, ${total.commands} commands, in ` +
-      `${((performance.now() - began) / 1_000).toFixed(0)} s, ${total.cpu.toFixed(0)} s of CPU`,
+      `${((performance.now() - began) / 1_000).toFixed(0)} s, ${((user + system) / 1e6).toFixed(0)} s of CPU`,
   );
+}
+
+/** Those of all threads. */
+function* nextSeeds(): Generator<number> {
+  const { from, seeds, seconds } = values;
+  const began = performance.now();
+  for (let i = 0; ; i++) {
+    const isOver =
+      seconds === undefined ? i >= Number(seeds) : performance.now() - began >= Number(seconds) * 1_000;
+    if (isOver) return;
+    yield Number(from) + i;
+  }
 }

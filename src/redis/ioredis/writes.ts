@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { HELD_BACK } from "../../defaults.ts";
 import { clocks } from "../../util/clock.ts";
 import { isEnding } from "../../util/process-end.ts";
-import { setImmediate } from "../../util/real-timers.ts";
+import { nextTick, queueMicrotask, setImmediate } from "../../util/real-timers.ts";
 import type { Call } from "../driver.ts";
 
 /** Streams with unwritten commands, and since when there are any. */
@@ -30,7 +30,7 @@ export function cork(stream: Writable, isLate: boolean): void {
   }
   if (!isLate && !isDue) {
     isDue = true;
-    process.nextTick(writeNow);
+    nextTick(writeNow);
   }
 }
 
@@ -68,7 +68,7 @@ export class Writes {
     this.expected = 0;
   };
   /** From a microtask, so that it runs after the microtasks in which the callers continue. */
-  readonly #drained = (): void => process.nextTick(this.#expectNothing);
+  readonly #drained = (): void => nextTick(this.#expectNothing);
 
   /** ioredis has read the reply. Another one may come with it, or already has. */
   replied(call: Call, reply: unknown): void {

@@ -1,7 +1,7 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import { clientTimer } from "../../util/client-timer.ts";
 import { clocks } from "../../util/clock.ts";
-import { clearTimeout } from "../../util/real-timers.ts";
+import { clearTimeout, queueMicrotask } from "../../util/real-timers.ts";
 import { slotOf } from "../../util/slots.ts";
 import {
   type Call,

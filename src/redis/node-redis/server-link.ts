@@ -1,5 +1,6 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import { clocks } from "../../util/clock.ts";
+import { queueMicrotask } from "../../util/real-timers.ts";
 import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
 import { Chain } from "./chain.ts";
 import { type Client, isReply, RAW, toWord } from "./client.ts";

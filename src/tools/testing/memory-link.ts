@@ -72,7 +72,7 @@ export class MemoryLink implements Link, End {
    */
   atLoss: "sent again" | "fail" | "forgotten" = "sent again";
   protected readonly network: Network;
-  protected wire: Wire;
+  #wire: Wire;
   /** Unanswered, in order. */
   readonly #calls = new Set<Call>();
   /** Those of them that wait for the end of this turn of the event loop, or for the next other call. */
@@ -84,7 +84,7 @@ export class MemoryLink implements Link, End {
     this.network = network;
     this.name = network.name;
     this.isOwn = isOwn;
-    this.wire = network.connect(this, NOTHING);
+    this.#wire = network.connect(this, NOTHING);
   }
 
   get isClosed(): boolean {
@@ -121,7 +121,7 @@ export class MemoryLink implements Link, End {
   }
 
   #write(call: Call): void {
-    const { wire } = this;
+    const wire = this.#wire;
     const { name, script, keys, argv } = call;
     const [names, words] = [keys.full.map(bytes), argv.map(bytes)];
     wire.toServer(() => {
@@ -145,7 +145,7 @@ export class MemoryLink implements Link, End {
     if (this.state !== "ready") return;
     this.#lostAt = clocks.mono.now();
     this.state = "away";
-    this.wire.close();
+    this.#wire.close();
     this.#late = [];
     const written = this.atLoss === "sent again" ? [] : [...this.#calls];
     for (const call of written) this.#calls.delete(call);
@@ -157,7 +157,7 @@ export class MemoryLink implements Link, End {
   /** There is a connection again. */
   restore(): void {
     if (this.state !== "away") return;
-    this.wire = this.network.connect(this, NOTHING);
+    this.#wire = this.network.connect(this, NOTHING);
     this.state = "ready";
     for (const call of [...this.#calls]) {
       call.isWritten = true;
@@ -168,7 +168,7 @@ export class MemoryLink implements Link, End {
   }
 
   command(words: readonly RedisArgument[]): Promise<unknown> {
-    const { wire } = this;
+    const wire = this.#wire;
     return new Promise((resolve, reject) => {
       wire.toServer(() => {
         const reply = outcome(() => this.network.redis.call(words.map(bytes)));
@@ -212,7 +212,7 @@ export class MemoryLink implements Link, End {
 
   close(): void {
     this.state = "ended";
-    this.wire.close();
+    this.#wire.close();
     for (const { ended } of [...this.#watchers]) ended();
   }
 }
@@ -271,12 +271,12 @@ class MemoryListener implements Listener, End {
     return new Promise((resolve) => {
       wire.toServer(() => {
         for (const channel of channels.map(bytes)) {
+          if (known.has(channel)) continue;
           const receive: Receiver = (from, message) =>
             wire.toClient(() => {
               this.#network.received?.(message);
               this.#events.message(utf8(from), utf8(message));
             });
-          if (known.has(channel)) continue;
           known.set(channel, receive);
           this.#network.redis.subscribe(channel, receive);
         }

@@ -1,4 +1,5 @@
 import type { Listed, ListOptions } from "../../index.ts";
+import { queueMicrotask } from "../../util/real-timers.ts";
 import { type Sight, Watch } from "./watch.ts";
 
 /**

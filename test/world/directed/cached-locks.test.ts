@@ -151,6 +151,102 @@ describe("a cached lock", () => {
   );
 
   test(
+    "its event loop is blocked for longer than S: it does not believe that it has it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      const again = one.does(() => {
+        one.block(S + 500);
+        return one.client.lock("lock:a").tryLock();
+      });
+      const next = await other.take("lock");
+      expect(await again).toBeNull();
+      expect(next.held).toBe(true);
+      await next.unlock();
+    }),
+  );
+
+  test(
+    "its process is stopped: `tryLock()` with a wait of more than S has the lease",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      one.pause(60_000);
+      const { result: next, took } = await world.timed(other.take("lock", { wait: S + 60 }));
+      expect(took).toBeLessThan(S + 60);
+      await next.unlock();
+      await world.pass(60_000);
+    }),
+  );
+
+  test.each(["is cut off from Redis", "has half-open connections"] as const)(
+    "its process %s, and one of its callers wants it: it is not taken from memory later than 100 ms after an answer",
+    (what) =>
+      scene(async (world) => {
+        const [one, other] = await keeper(world);
+        if (what === "is cut off from Redis") one.cutOff(10_000);
+        else one.freeze(10_000);
+        await world.pass(FRESH);
+        const refused = outcomeOf(one.tryTake("lock"));
+        const next = await other.take("lock");
+        expect((await refused)?.[0]).toBe("LOCK_UNAVAILABLE");
+        await world.pass(10_000);
+        expect(next.held).toBe(true);
+        await next.unlock();
+        const again = await one.take("lock");
+        expect(again.token).toBeGreaterThan(next.token);
+        await again.unlock();
+      })(),
+  );
+
+  test(
+    "Redis restarts without data: no caller of its process believes that it has it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world);
+      await world.pass(FRESH);
+      world.redis.restart(100, { isEmpty: true });
+      const next = await other.take("lock");
+      expect(await one.tryTake("lock").catch(() => null)).toBeNull();
+      expect(next.held).toBe(true);
+      await next.unlock();
+      const again = await one.take("lock");
+      expect(again.token).toBeGreaterThan(next.token);
+      await again.unlock();
+    }),
+  );
+
+  test.each(["free", "handed over to another process"] as const)(
+    "the reply to its release is lost, and the command comes again when the lock is %s: no loss is reported",
+    (state) =>
+      scene(async (world) => {
+        const [one, other] = await keeper(world);
+        const lost = one.heard("lost");
+        const cut = one.on("release-stays").executed(() => one.commands.cut());
+        await world.pass(FRESH);
+        // It does not learn that another process waits.
+        one.messages.freezeReplies(60_000);
+        const next = state === "free" ? null : other.take("lock");
+        await cut;
+        await one.on("release-stays").executed();
+        await world.pass(100);
+        expect(lost).toEqual([]);
+        await (await next)?.unlock();
+      })(),
+  );
+
+  test(
+    "the same, and the second copy finds another server's data: a loss is reported",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      const lost = one.heard("lost");
+      await one.on("release-stays").executed(() => {
+        one.commands.cut({ back: 200 });
+        world.redis.dropAll();
+      });
+      await world.until(() => lost.length > 0);
+      expect(lost.map(({ error }) => error.reason)).toEqual(["unknown"]);
+    }),
+  );
+
+  test(
     "its connection for messages breaks: released when it reaches Redis, and nothing is cached until it is back",
     scene(async (world) => {
       const [one, other] = await keeper(world);

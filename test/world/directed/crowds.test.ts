@@ -380,6 +380,21 @@ describe("a slow way to Redis", () => {
   );
 
   test(
+    "several locks together are refused, after a few commands",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      world.delay(50);
+      const before = one.sent;
+      await expect(one.takeAll(["lock:a", "lock:b"], { lease: 60 })).rejects.toMatchObject({
+        code: "LOCK_UNAVAILABLE",
+        message: expect.stringContaining("lease of 60 ms"),
+      });
+      await world.pass(500);
+      expect(one.sent - before).toBeLessThanOrEqual(30);
+    }),
+  );
+
+  test(
     "one slow moment costs nothing: the next try has the lock",
     scene(async (world) => {
       const [one] = world.processes(1);

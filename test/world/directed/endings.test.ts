@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { scene } from "./scene.ts";
-import { inTurn, L, outcomeOf, parked, R, warm } from "./steps.ts";
+import { BY_MESSAGE, inTurn, L, outcomeOf, parked, R, warm } from "./steps.ts";
 
 // docs/guarantees.md, "Force-release and close()" and "What a slow release hides".
 
@@ -119,6 +119,64 @@ describe("a release that takes longer than the rest of the lease", () => {
       await world.pass(1_500);
       holder.commands.freeze(100);
       expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "gone"]);
+    }),
+  );
+});
+
+describe("a block ends while Redis stands still", () => {
+  /** In ms: longer than `replyTimeout`. */
+  const STALL = 8_000;
+
+  test(
+    "`using` goes on before Redis answers, throws nothing, and reports a failure as an error event",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const errors = one.heard("error");
+      const { took } = await world.timed(
+        one.does(async () => {
+          using lease = await one.client.lock("x").lock();
+          expect(lease.held).toBe(true);
+          world.redis.pause(STALL);
+        }),
+      );
+      expect([took < BY_MESSAGE, errors]).toEqual([true, []]);
+      await world.pass(STALL);
+      expect(errors).toMatchObject([{ code: "LOCK_UNAVAILABLE", lockName: "x" }]);
+    }),
+  );
+
+  test(
+    "`using` of several locks reports the failure of each as an error event of its own",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const errors = one.heard("error");
+      await one.does(async () => {
+        using lease = await one.client.multiLock(["x", "y"]).lock();
+        expect(lease.held).toBe(true);
+        world.redis.pause(STALL);
+      });
+      await world.pass(STALL);
+      expect(errors.map(({ code, lockName }) => [code, lockName]).sort()).toEqual([
+        ["LOCK_UNAVAILABLE", "x"],
+        ["LOCK_UNAVAILABLE", "y"],
+      ]);
+    }),
+  );
+
+  test(
+    "`await using` waits for the answer; without one the block keeps its outcome, and an event says so",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const errors = one.heard("error");
+      const block = async (): Promise<boolean> => {
+        await using lease = await one.client.lock("x").lock();
+        world.redis.pause(STALL);
+        return lease.held;
+      };
+      const { result, took } = await world.timed(one.does(block));
+      expect([result, took > 4_990, took < 5_100]).toEqual([true, true, true]);
+      expect(errors).toMatchObject([{ code: "LOCK_UNAVAILABLE", lockName: "x" }]);
+      await world.pass(STALL);
     }),
   );
 });

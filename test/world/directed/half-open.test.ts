@@ -216,6 +216,26 @@ describe("a half-open subscriber", () => {
   );
 
   test(
+    "whose SUBSCRIBE is unanswered: waiters of redissonLock try nine times in 5 s, and then as TTLs end",
+    scene(async (world) => {
+      const [one, other] = deaf(world);
+      const held = await other.take("redissonLock");
+      const waiting = one.take("redissonLock");
+      const before = one.sent;
+      // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for
+      // every try that had waited for it, tries would breed tries.
+      await world.pass(4_900);
+      expect(one.sent - before).toBeLessThanOrEqual(8);
+      await world.pass(1_100);
+      expect(one.sent - before).toBeLessThanOrEqual(10);
+      await held.unlock();
+      const { result, took } = await world.timed(waiting);
+      expect(took).toBeLessThan(L);
+      await result.unlock();
+    }),
+  );
+
+  test(
     "that ended while no caller waited is opened again by the next waiter",
     scene(async (world) => {
       const [one, other] = world.processes(2);

@@ -57,6 +57,21 @@ describe("a body that ended in time succeeds although Redis stands still at its 
       })(),
   );
 
+  test.each([1_000, 2_600, 6_000])("for %i ms, several locks", (stall) =>
+    scene(async (world) => {
+      const [near] = world.processes(1, { leaseTime: LEASE });
+      const lost = near.heard("lost");
+      near.heard("error");
+      const done = near.client.multiLock(["s1", "s2"]).withLock((lease) => {
+        world.redis.pause(stall);
+        return lease.held;
+      });
+      expect(await done).toBe(true);
+      expect(lost).toEqual([]);
+      await world.pass(stall);
+    })(),
+  );
+
   test(
     "a body that goes on after its lease has ended: that is a loss",
     scene(async (world) => {

@@ -184,3 +184,25 @@ test(
     for (const lease of leases) await lease.unlock();
   }),
 );
+
+test(
+  "a listener of one caller's `wait` aborts the other: later callers wait on, also after the time of a command",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const [other] = world.processes(1);
+    const held = await other.take("lock");
+    const enough = new AbortController();
+    mine.client.once("wait", () => enough.abort("enough"));
+    const calls = [mine.take("lock"), mine.take("lock", { signal: enough.signal }), mine.take("lock")];
+    const outcomes = calls.map((call) =>
+      call.then(
+        (lease) => lease.unlock(),
+        (error: unknown) => error,
+      ),
+    );
+    // A call that had asked for it would give up by then.
+    await world.pass(12_000);
+    await held.unlock();
+    expect(await Promise.all(outcomes)).toEqual([undefined, "enough", undefined]);
+  }),
+);

@@ -259,6 +259,37 @@ describe("runOnce", () => {
   );
 
   test(
+    "the client is closed between two tries of a beginning: the turn is taken back",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      await run(one, () => {}, { every: 10 });
+      await world.pass(20);
+      one.losesCommands("fail");
+      const cut = one.on("begin").executed(() => one.commands.cut({ back: 300 }));
+      const call = outcomeOf(run(one, () => expect.unreachable()));
+      await cut;
+      await world.pass(50);
+      expect(world.redis.keys("job")).toHaveLength(1);
+      await one.does(() => one.client.close());
+      expect(await call).toEqual(["CLIENT_CLOSED", undefined]);
+      expect(world.redis.keys("job")).toEqual([]);
+    }),
+  );
+
+  test.each([
+    ["2r what that version likes", "LOCK_FORMAT"],
+    ["hello", "LOCK_UNAVAILABLE"],
+  ])("its key has a turn of another format, or another text (%s): refused at once", (text, code) =>
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      world.redis.overwrite("holdfast:once:{job}", text);
+      const { result, took } = await world.timed(outcomeOf(run(one, () => expect.unreachable())));
+      expect(result?.[0]).toBe(code);
+      expect(took).toBeLessThan(5);
+    })(),
+  );
+
+  test(
     "a copy of its beginning arrives after a finished run: it begins nothing",
     scene(async (world) => {
       const [one, other] = world.processes(2);

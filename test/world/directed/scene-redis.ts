@@ -104,6 +104,24 @@ export class SceneRedis {
     this.#redis.keys.set(key, { type: "hash", value, until: Number.POSITIVE_INFINITY });
   }
 
+  /** Another program publishes a message. */
+  publish(channel: string, message: string): void {
+    this.#run.story.tell("Redis", `a message on ${channel}: ${message}`);
+    this.#redis.publish(channel, message);
+  }
+
+  /** ms until this key ends; 0: there is none. */
+  remaining(key: string): number {
+    const kept = this.#redis.find(key);
+    return kept ? kept.until - this.#redis.ms : 0;
+  }
+
+  /** The hash under this key; empty: there is none. */
+  hash(key: string): ReadonlyMap<string, string> {
+    const kept = this.#redis.find(key);
+    return kept?.type === "hash" ? kept.value : new Map();
+  }
+
   /** How often it has run this command, by scripts too. */
   calls(command: string): number {
     return this.#redis.calls.get(command) ?? 0;

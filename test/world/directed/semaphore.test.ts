@@ -198,6 +198,27 @@ test(
 );
 
 test(
+  "the reply to an acquire that queues is lost, and the command fails: the place is given up, and another one taken",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    one.losesCommands("fail");
+    const held = await other.take("semaphore", { units: PERMITS });
+    // It tries, subscribes, and queues.
+    const tried = one.on("acquire").answered();
+    const waiting = one.take("semaphore");
+    await tried;
+    await one.on("acquire").executed(() => one.commands.cut());
+    await world.pass(1);
+    const [first] = world.redis.places("sem:a");
+    await world.pass(500);
+    const places = world.redis.places("sem:a");
+    expect([first !== undefined, places.length, places[0] === first]).toEqual([true, 1, false]);
+    await held.unlock();
+    await inTurn(world, waiting);
+  }),
+);
+
+test(
   "the reply to a release is lost, and it comes again: no loss, and the second copy takes no permits of the next ones",
   scene(async (world) => {
     const [one, other] = world.processes(2);

@@ -348,6 +348,66 @@ describe("a key is deleted while the lock is held and waited for", () => {
     }),
   );
 
+  test.each([":clients", ":queue"] as const)(
+    "%s gets another type while two callers wait: it goes on when that is removed",
+    (part) =>
+      scene(async (world) => {
+        const { held, waiting } = await three(world);
+        world.redis.overwrite(`holdfast:{lock:a}${part}`, "a text");
+        world.shows(/holdfast:\{lock:a\}:\w+ has no end/);
+        const wrong = refusedWith("WRONGTYPE");
+        const outcome = await failure(held.unlock().then(() => "unlocked"));
+        if (part === ":queue") expect(outcome).toMatchObject(wrong);
+        else expect(outcome).toBe("unlocked");
+        await world.pass(3_000);
+        world.redis.dropKey(`holdfast:{lock:a}${part}`);
+        const turns = waiting.map(async (one) => (await one).unlock());
+        expect((await world.timed(Promise.all(turns))).took).toBeLessThanOrEqual(2_000 + 2 * R);
+      })(),
+  );
+
+  test(
+    "the clock gets another type: calls fail, no caller enters, and work resumes when it is removed",
+    scene(async (world) => {
+      const { held, waiting } = await three(world);
+      const [near] = world.processes(1);
+      let isIn = false;
+      const turns = waiting.map(async (one) => {
+        const lease = await one;
+        isIn = true;
+        await lease.unlock();
+      });
+      world.redis.overwriteByHash("holdfast:clock");
+      await held.unlock();
+      const call = near.take("lock", { name: "b", wait: 300 });
+      expect(await failure(call)).toMatchObject(refusedWith("WRONGTYPE"));
+      expect(isIn).toBe(false);
+      world.redis.dropKey("holdfast:clock");
+      expect((await world.timed(Promise.all(turns))).took).toBeLessThanOrEqual(2_000 + R);
+    }),
+  );
+
+  test.each([
+    ["lock", "holdfast:{lock:b}"],
+    ["redissonLock", "redisson:b"],
+  ] as const)("%s: a key of another type does not cost the others their renewal", (kind, key) =>
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      one.heard("error");
+      const leases = [];
+      for (const name of ["a", "b", "c"]) leases.push(await one.take(kind, { name }));
+      if (kind === "lock") {
+        world.shows(/:b\}? has no end|:b: .* believes that it holds it/);
+        world.redis.overwriteByHash(key);
+      } else world.redis.overwrite(key, "a text");
+      await world.pass(2 * L);
+      expect(leases.map(({ held }) => held)).toEqual([true, false, true]);
+      world.redis.dropKey(key);
+      await leases[1]?.unlock().catch(() => {});
+      for (const lease of [leases[0], leases[2]]) await lease?.unlock();
+    })(),
+  );
+
   test(
     "eight fair places of one client lose their entries: they re-check at once, one after the other",
     scene(async (world) => {

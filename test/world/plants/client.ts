@@ -96,10 +96,10 @@ export const client: readonly Plant[] = [
     replaces: "for (const one of this.listeners) one.missed();",
     by: "",
     test: {
-      project: "faults",
-      file: "test/election/connections.faults.test.ts",
+      project: "world",
+      file: "test/world/directed/election-observers.test.ts",
       title:
-        "after only the subscriber was cut, the observer asks again, because it may have missed a message",
+        "only an observer's connection for messages breaks: it asks again, because it may have missed a message",
     },
   },
   {
@@ -169,10 +169,10 @@ export const client: readonly Plant[] = [
     replaces: "for (const leaver of leavers) this.lostBy(leaver, reason, by);",
     by: "for (const { lease, resolve } of leavers) {\n      lease.settle();\n      resolve();\n    }",
     test: {
-      project: "faults",
-      file: "test/lock/overtaken-releases.faults.test.ts",
+      project: "world",
+      file: "test/world/directed/shared-holds.test.ts",
       title:
-        "is reported as lost also to a caller that leaves in the turn in which the other one's loss is read",
+        "the other caller leaves in the turn in which the loss is read: reported as lost also to that one",
     },
   },
   {
@@ -245,9 +245,9 @@ export const client: readonly Plant[] = [
     replaces: 'const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;',
     by: "const reason = how;",
     test: {
-      project: "faults",
-      file: "test/lock/answers-after-the-deadline.faults.test.ts",
-      title: "term.proclaim()",
+      project: "world",
+      file: "test/world/directed/late-answers.test.ts",
+      title: "after the deadline leads to a loss by expiry",
     },
   },
   {

@@ -1,0 +1,8 @@
+/**
+ * In CI the one whose turn it is, by the commit's hash (`HOLDFAST_TURN`); elsewhere all. For tests that
+ * do the same with each version of each client library.
+ */
+export function inTurn<T>(all: readonly T[]): readonly T[] {
+  const turn = process.env.HOLDFAST_TURN;
+  return turn === undefined ? all : all.slice(Number(turn) % all.length).slice(0, 1);
+}
