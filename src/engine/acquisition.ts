@@ -85,6 +85,10 @@ export class Acquisition implements Expecting {
     return this.isParkedFor("subscription") || this.isParkedFor("retry");
   }
 
+  get health(): RedisHealth {
+    return this.#lock.health;
+  }
+
   /** Does its place in the queue only ask a possibly idle holder? */
   get isQuestion(): boolean {
     return this.isParkedFor("grant") && this.line.isAskingOnly;

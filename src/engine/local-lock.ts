@@ -242,8 +242,9 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       return;
     }
     if (one.leaseTooShort?.waiter === waiter) line.refuse(waiter, one.leaseTooShort.refusal(name));
-    else if (waiter.unanswered || health.isDoubtful) {
-      const cause = health.failure ?? commands.trouble();
+    // RACE: it is the first place that re-checks for this one, perhaps a place of the lock's other kind.
+    else if (waiter.unanswered || health.isDoubtful || this.places?.health?.isDoubtful) {
+      const cause = health.failure ?? this.places?.health?.failure ?? commands.trouble();
       line.refuse(waiter, unavailable(name, "", cause, nounOf(this.kind)));
     }
     // RACE: it came while others waited here, and Redis has not answered since, perhaps because it

@@ -1,6 +1,7 @@
 import { RECHECKS } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { queueMicrotask } from "../util/real-timers.ts";
+import type { RedisHealth } from "./redis-health.ts";
 
 /**
  * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the
@@ -22,6 +23,12 @@ export class RecheckGroup {
   isFirst(place: Place): boolean {
     const [first] = this.#places;
     return first === undefined || first === place;
+  }
+
+  /** What the one that re-checks for all knows of Redis; null: none is queued. */
+  get health(): RedisHealth | null {
+    const [first] = this.#places;
+    return first?.health ?? null;
   }
 
   /**
@@ -55,6 +62,7 @@ export class RecheckGroup {
 
 /** A hold in a queue of Redis: its acquisition. */
 interface Place {
+  readonly health: RedisHealth;
   /** Re-checks at this time at the latest. */
   lookBefore(at: number): void;
   /** Re-checks now. */

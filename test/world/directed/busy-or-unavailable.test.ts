@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { LockOptions } from "../../../src/index.ts";
+import type { Lock, LockClient, LockOptions } from "../../../src/index.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, outcomeOf, warm } from "./steps.ts";
@@ -224,6 +224,38 @@ describe.each(QUEUING)("%s", (kind) => {
     }),
   );
 });
+
+const readLock = (client: LockClient): Lock => client.readWriteLock("x").read;
+const writeLock = (client: LockClient): Lock => client.readWriteLock("x").write;
+const lock = (client: LockClient): Lock => client.lock("x");
+const fairLock = (client: LockClient): Lock => client.fairLock("x");
+
+test.each([
+  { late: "reader", first: "writer", lateLock: readLock, firstLock: writeLock, held: writeLock },
+  { late: "writer", first: "reader", lateLock: writeLock, firstLock: readLock, held: writeLock },
+  { late: "caller of lock", first: "one of fairLock", lateLock: lock, firstLock: fairLock, held: lock },
+])(
+  "a $late whose time ends while Redis hangs is told that, though a $first re-checks for both",
+  ({ lateLock, firstLock, held }) =>
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      near.heard("error");
+      const lease = await held(far.client).lock();
+      const enough = new AbortController();
+      const over = firstLock(near.client)
+        .lock({ signal: enough.signal })
+        .catch(() => null);
+      await world.pass(50);
+      const late = lateLock(near.client).lock({ wait: 7_000 });
+      await world.pass(50);
+      near.freeze(10_000);
+      expect(await outcomeOf(late)).toEqual(UNAVAILABLE);
+      enough.abort();
+      await over;
+      await world.pass(10_000);
+      await lease.unlock();
+    })(),
+);
 
 test(
   "tryLock() of a read lock and of its write lock says busy at once if callers of this process wait for both",
