@@ -125,6 +125,18 @@ export interface Check {
   closed?(): void;
 }
 
+/** How often what happened. */
+export const noCounts = () => ({
+  acquired: 0,
+  busy: 0,
+  timeouts: 0,
+  aborted: 0,
+  lost: 0,
+  unavailable: 0,
+  closed: 0,
+  faults: 0,
+});
+
 /** What a run has: its time, network, server, processes and callers. */
 export class Run {
   readonly seed: number;
@@ -161,16 +173,7 @@ export class Run {
   isExcused: (why: string) => boolean = () => false;
   /** Starts another process in the place of one that has crashed. */
   replace: (crashed: Member) => void = () => {};
-  readonly counts = {
-    acquired: 0,
-    busy: 0,
-    timeouts: 0,
-    aborted: 0,
-    lost: 0,
-    unavailable: 0,
-    closed: 0,
-    faults: 0,
-  };
+  readonly counts = noCounts();
   readonly #load: Load;
   #numbers = 0;
 

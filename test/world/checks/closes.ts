@@ -15,11 +15,9 @@ export const closes = (run: Run): Check => {
   const isAwake = ({ process }: Member, since: number): boolean =>
     !process.isDead && process.busyUntil <= run.time.now && process.pausedUntil < since;
 
-  // Not as promised, and not mended yet. A call that owns what it asked for in Redis, and waits for
-  // one more answer (a candidate that publishes its value, a multi-lock that extends what it took),
-  // is not rejected by close(). While Redis does not answer it goes on: its command has no time limit
-  // any more. See seeds 50734 and 50908 without this line.
-  const waitsForAnswer = ({ kindName, together }: Pick<Request, "kindName" | "together">): boolean =>
+  // A candidate that publishes its value, and a multi-lock that extends what it took, hold it already.
+  // While Redis does not answer, they have `grace` as other holders.
+  const mayHold = ({ kindName, together }: Pick<Request, "kindName" | "together">): boolean =>
     run.hasFaults && (kindName === "term" || together !== undefined);
 
   const inspectOne = (member: Member, { since, grace, until }: Closing): void => {
@@ -28,7 +26,8 @@ export const closes = (run: Run): Check => {
     if (!isAwake(member, since)) return;
     for (const request of run.requests) {
       const { member: one, kindName, name, together } = request;
-      if (one === member && now - since > TOLD + (together ? GIVEN_BACK : 0) && !waitsForAnswer(request))
+      const most = TOLD + (together ? GIVEN_BACK : 0) + (mayHold(request) ? grace : 0);
+      if (one === member && now - since > most)
         run.fail(
           `${process.name} waits for ${kindName} ${name} ${(now - since).toFixed(0)} ms after its close()`,
         );
@@ -62,7 +61,7 @@ export const closes = (run: Run): Check => {
     entered(holding) {
       const { member, kindName, name } = holding;
       const { closing, process } = member;
-      if (closing && !waitsForAnswer(holding) && run.time.now > closing.since)
+      if (closing && run.time.now > closing.since + (mayHold(holding) ? closing.grace : 0))
         run.fail(
           `${process.name} gets ${kindName} ${name} ${(run.time.now - closing.since).toFixed(1)} ms after close()`,
         );
@@ -70,7 +69,7 @@ export const closes = (run: Run): Check => {
     refused(request, error) {
       const { member, kindName, name } = request;
       const { closing, process } = member;
-      if (!closing || waitsForAnswer(request) || run.time.now <= closing.since) return;
+      if (!closing || run.time.now <= closing.since + (mayHold(request) ? closing.grace : 0)) return;
       const code = error === null ? "busy" : codeOf(error);
       if (code !== "CLIENT_CLOSED" && !isAbort(error))
         run.fail(`${kindName} ${name} of ${process.name} ends with ${code} after close()`);
