@@ -129,7 +129,8 @@ export class NamedElection implements Election {
       const term = new LeaderTerm(shared, kind, ending);
       this.#elections.listen(this.name);
       try {
-        await orAbort(signal, term.proclaim(value));
+        // RACE: while Redis hangs, the term may run out, or end with the client.
+        await orAbort(signal, orAbort(shared.signal, term.proclaim(value)));
         return term;
       } catch (error) {
         // Observers have not learned that it leads, so it does not. An unconfirmed resignation is

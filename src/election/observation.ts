@@ -224,6 +224,9 @@ export class Observation {
   /** Sets the timer to the end of what is shown, or to the next query. */
   #arm(): void {
     if (this.#state === "over") return;
+    // RACE: when a process continues after a pause, a message may come before the timer of the end
+    // of what is shown. That timer is replaced here, and the answer may take long.
+    if (this.#seen && !this.shown) this.#tell();
     const end = this.shown ? (this.#seen?.until.mono ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
     this.#manager.timers.set(this.#timer, Math.min(end, this.#askAt));
   }

@@ -1,5 +1,5 @@
 import { acquiring, holding } from "../api/channels.ts";
-import { LockLostError, LockUnavailableError } from "../api/errors.ts";
+import { ClientClosedError, LockLostError, LockUnavailableError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { isOurs, thrownAt } from "../api/stacks.ts";
 import {
@@ -141,7 +141,8 @@ class AllAcquisition {
         this.#brought.clear();
         // RACE: while this call waits at an earlier server, a hold left at a later one would block
         // that lock for a whole lease.
-        await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
+        const isPatient = !busy && !this.#manager.isClosed;
+        await this.#leave(this.taken.splice(0), isPatient ? Math.max(this.#left, UNANSWERED) : UNANSWERED);
         if (!busy) continue;
         if (isLast || got === 0) return busy;
         // RACE: the holder in the way may be another call that could not get all of its locks
@@ -302,10 +303,11 @@ class AllAcquisition {
     if (old.length > 0) {
       const within = Math.max(this.#until - at, FIRST_REPLY);
       const extending = Promise.allSettled(old.map((lease) => lease.extend(terms.lease, within)));
-      // A loss is handled below.
-      for (const extended of await orAbort(signal, extending))
-        if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
-          throw extended.reason;
+      // RACE: while Redis hangs, the leases may end with the client. A loss is handled below.
+      const ended = AbortSignal.any(leases.map((lease) => lease.signal));
+      const answers = orAbort(ended, extending).catch(() => (this.#manager.isClosed ? [] : extending));
+      for (const answer of await orAbort(signal, answers))
+        if (answer.status === "rejected" && !(answer.reason instanceof LockLostError)) throw answer.reason;
     }
     const lost = leases.find((lease) => !lease.expire());
     const loss = lost?.loss;
@@ -320,6 +322,7 @@ class AllAcquisition {
     // and more tries would end the same way.
     if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
       throw outran(lost.name, terms.lease, clocks.mono.now() - at, lost.owner.kind);
+    if (this.#manager.isClosed) throw new ClientClosedError(lost.name);
     if (isOver)
       throw new LockUnavailableError(lost.name, "it was lost before all were held", loss, lost.noun);
     return false;

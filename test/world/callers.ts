@@ -1,6 +1,6 @@
 import type { LockClient, LockOptions } from "../../src/index.ts";
 import { type KindName, kinds, PERMITS } from "./kinds.ts";
-import type { Holding, Member, Request, Run } from "./run.ts";
+import type { Extension, Holding, Member, Request, Run } from "./run.ts";
 
 /** How often a caller takes each kind, relative to the others. */
 const WEIGHTS: readonly (readonly [KindName, number])[] = [
@@ -41,10 +41,15 @@ const HOUR = 20;
 const FIXED_LEASE = 1_000;
 const ABORTED = "the caller's signal aborted";
 
+/** How a caller spends a run. */
+export type Way = (run: Run, member: Member, plan: Plan) => Promise<void>;
+
 /** What the callers of a run take, and until when. */
 export interface Plan {
   readonly names: readonly string[];
   readonly kinds: readonly KindName[];
+  /** What each caller does with them: one of these. */
+  readonly ways: readonly Way[];
   readonly end: number;
 }
 
@@ -56,7 +61,7 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
   // Some come back at once, and some leave together with others.
   const isEager = dice.chance(0.25);
   const isPunctual = dice.chance(0.3);
-  while (!process.isDead && !run.isOver) {
+  while (run.goesOnIn(member)) {
     const isBack = isEager && dice.chance(0.5);
     if (!isBack) await process.sleep(dice.chance(0.3) ? 1 : dice.between(1, 400));
     if (time.now >= end || process.isDead) return;
@@ -88,7 +93,11 @@ export async function wander(run: Run, member: Member, plan: Plan): Promise<void
     const work = dice.chance(0.3) ? 0 : dice.chance(0.9) ? dice.between(1, 60) : dice.between(60, 4_000);
     const until = time.now + (isFixed ? Math.min(work, 2_500) : work);
     const hour = isPunctual ? Math.ceil(until / HOUR) * HOUR : until;
-    if (work > 0) await process.sleep(hour - time.now);
+    if (work > 0 && dice.chance(0.2)) {
+      await process.sleep(dice.between(0, hour - time.now));
+      if (!process.isDead) await extend(run, holding);
+    }
+    if (hour > time.now && work > 0) await process.sleep(hour - time.now);
     if (process.isDead) return;
     // The next call may come before the answer to this one.
     const left = giveBack(run, holding);
@@ -105,14 +114,25 @@ export async function ask(
 ): Promise<Holding | null> {
   const outcome = await take(run, request, request.controller?.signal ?? null, client);
   if (outcome === null || "lease" in outcome) return outcome;
-  const { error } = outcome;
+  count(run, request, outcome.error);
+  return null;
+}
+
+/** Counts how a call ended without a lease; an error that it must not have fails the run. */
+function count(run: Run, { member, kindName, name }: Request, error: unknown): void {
   const why = error === null ? "busy" : codeOf(error);
   if (why === "busy") run.counts.busy++;
   else if (why === "LOCK_TIMEOUT") run.counts.timeouts++;
   else if (why === ABORTED) run.counts.aborted++;
   else if (why === "LOCK_UNAVAILABLE") run.counts.unavailable++;
-  else run.fail(`${request.kindName} ${request.name}: ${(error as Error).stack}`);
-  return null;
+  else if (why === "CLIENT_CLOSED" && run.isClosing(member)) run.counts.closed++;
+  else run.fail(`${kindName} ${name}: ${(error as Error).stack}`);
+}
+
+/** A call ended without a lease: tells the checks, and counts it. */
+export function refuse(run: Run, request: Request, error: unknown): void {
+  refused(run, request, error);
+  count(run, request, error);
 }
 
 /** Asks, and tells the checks. Returns the error without a lease; null: its process has crashed. */
@@ -123,7 +143,7 @@ export async function take(
   client: LockClient = request.member.client,
   more: LockOptions = {},
 ): Promise<Holding | { readonly error: unknown } | null> {
-  const { member, kind, kindName, name, units, wait, isFixed, scope } = request;
+  const { member, kind, kindName, name, units, wait, isFixed } = request;
   const { process } = member;
   run.requests.add(request);
   run.story.tell(process.name, `asks for ${kindName} ${name}${wait === null ? " at once" : ""}`);
@@ -138,20 +158,27 @@ export async function take(
   }
   run.requests.delete(request);
   if (process.isDead) return null;
-  if (got === null) {
-    run.story.tell(
-      process.name,
-      `does not get ${kindName} ${name}: ${error === null ? "busy" : codeOf(error)}`,
-    );
-    for (const check of run.checks) check.refused?.(request, error);
-    return { error };
-  }
+  if (got !== null) return enter(run, request, got);
+  refused(run, request, error);
+  return { error };
+}
+
+function refused({ story, checks }: Run, request: Request, error: unknown): void {
+  const { member, kindName, name } = request;
+  const why = error === null ? "busy" : codeOf(error);
+  story.tell(member.process.name, `does not get ${kindName} ${name}: ${why}`);
+  for (const check of checks) check.refused?.(request, error);
+}
+
+/** The caller has a lease: tells the checks. */
+export function enter(run: Run, request: Request, lease: Holding["lease"]): Holding {
+  const { member, kindName, name, scope } = request;
   // Not a copy: an abort is recorded in the request.
-  const holding: Holding = Object.assign(request, { lease: got, isLeaving: false });
+  const holding: Holding = Object.assign(request, { lease, isLeaving: false });
   run.counts.acquired++;
-  run.story.tell(process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
+  run.story.tell(member.process.name, `has ${kindName} ${name}, ${tokenOf(holding)}`);
   const isReentry = scope && run.inside(name).some((one) => one.scope === scope);
-  if (got.held) {
+  if (lease.held) {
     const holdings = run.holdings.get(name) ?? new Set();
     run.holdings.set(name, holdings.add(holding));
   }
@@ -160,8 +187,10 @@ export async function take(
 }
 
 export async function giveBack(run: Run, holding: Holding): Promise<void> {
-  const { kindName, name } = holding;
-  const error = await leave(run, holding);
+  countLoss(run, holding, await leave(run, holding));
+}
+
+function countLoss(run: Run, { kindName, name }: Holding, error: unknown): void {
   if (error === null) return;
   if (codeOf(error) === "LOCK_LOST") run.counts.lost++;
   else if (codeOf(error) === "LOCK_UNAVAILABLE") run.counts.unavailable++;
@@ -170,24 +199,61 @@ export async function giveBack(run: Run, holding: Holding): Promise<void> {
 
 /** Gives it back, and tells the checks. Returns the error of that, or null. */
 export async function leave(run: Run, holding: Holding): Promise<unknown> {
-  const { member, kindName, name, lease } = holding;
-  const { process } = member;
+  const { member, lease } = holding;
   // A listener may have done it.
   if (holding.isLeaving) return null;
-  for (const check of run.checks) check.leaving?.(holding);
-  holding.isLeaving = true;
-  run.holdings.get(name)?.delete(holding);
-  run.story.tell(process.name, `gives ${kindName} ${name} back`);
+  leaving(run, holding);
   let error: unknown = null;
   try {
     await ("release" in lease ? lease.release() : lease.unlock());
   } catch (caught) {
     error = caught;
   }
-  if (process.isDead) return null;
-  if (error !== null) run.story.tell(process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
-  for (const check of run.checks) check.left?.(holding, error);
+  if (member.process.isDead) return null;
+  left(run, holding, error);
   return error;
+}
+
+/** It is about to be given back. */
+export function leaving(run: Run, holding: Holding): void {
+  const { member, kindName, name } = holding;
+  for (const check of run.checks) check.leaving?.(holding);
+  holding.isLeaving = true;
+  run.holdings.get(name)?.delete(holding);
+  run.story.tell(member.process.name, `gives ${kindName} ${name} back`);
+}
+
+/** It was given back, with this error or null. */
+function left(run: Run, holding: Holding, error: unknown): void {
+  const { member, kindName, name } = holding;
+  if (error !== null)
+    run.story.tell(member.process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
+  for (const check of run.checks) check.left?.(holding, error);
+}
+
+/** It was given back together with others. */
+export function leftTogether(run: Run, holding: Holding, error: unknown): void {
+  left(run, holding, error);
+  countLoss(run, holding, error);
+}
+
+/** Makes the lease last longer, and tells the checks; a term has no `extend()`. */
+async function extend(run: Run, holding: Holding): Promise<void> {
+  const { member, kindName, name, lease } = holding;
+  const { process } = member;
+  if (!("extend" in lease) || holding.isLeaving) return;
+  const ms = run.dice.whole(100, member.leaseTime);
+  const extension: Extension = { holding, ms, since: run.time.now, wasHeld: lease.held };
+  run.story.tell(process.name, `extends ${kindName} ${name} to ${ms} ms`);
+  let error: unknown = null;
+  try {
+    await lease.extend(ms);
+  } catch (caught) {
+    error = caught;
+  }
+  if (process.isDead) return;
+  if (error !== null) run.story.tell(process.name, `extending ${kindName} ${name} fails: ${codeOf(error)}`);
+  for (const check of run.checks) check.extended?.(extension, error);
 }
 
 /** Aborts the signal of a call that waits. Returns whether it has one. */

@@ -23,3 +23,30 @@ export async function closeAll(run: Run, wait = AFTERWARDS): Promise<void> {
   await time.run(time.now + wait, () => run.isOver);
   for (const check of run.checks) check.closed?.();
 }
+
+/** In ms: how long holders may finish. */
+const GRACES = [0, 300, 5_000];
+
+/** A client closes while its callers hold and wait; `replace` starts another process in its place. */
+export function closeOne(run: Run, end: number, replace: () => void): void {
+  const { dice, time } = run;
+  time.after(dice.between(0, end), () => {
+    const open = [...run.members].filter((member) => !run.isClosing(member));
+    const waiting = open.filter((member) => [...run.requests].some((one) => one.member === member));
+    if (open.length === 0) return;
+    const member = dice.one(waiting.length > 0 ? waiting : open);
+    const { process, client } = member;
+    process.soon(() => {
+      const closing = { since: time.now, grace: dice.one(GRACES), until: Number.POSITIVE_INFINITY };
+      run.story.tell(process.name, `closes its client, with ${closing.grace} ms of grace`);
+      member.closing = closing;
+      client.close({ grace: closing.grace }).then(
+        () => {
+          closing.until = time.now;
+        },
+        (error: Error) => run.fail(`close(): ${error.stack}`),
+      );
+      replace();
+    });
+  });
+}

@@ -91,7 +91,10 @@ const forceRelease: Fault = (run, { network }) => {
         const { read, write } = client.readWriteLock(name);
         const lock = /^f?rw:/.test(name) ? dice.one([read, write]) : client.lock(name);
         if (/^f?sem:/.test(name)) return;
-        process.soon(() => void lock.forceUnlock().catch(() => {}));
+        process.soon(() => {
+          const isTerm = name.startsWith("election:");
+          (isTerm ? client.election(name).forceResign() : lock.forceUnlock()).catch(() => {});
+        });
       });
     },
   };
@@ -142,7 +145,7 @@ function cachedBy(run: Run, member: Member): Owned[] {
     const kept = run.server.redis.find(key);
     // Its holder says that it may be idle: see lua/handoff/start.lua.
     if (process !== member.process.number || kept?.type !== "string" || kept.value[1] !== "2") return false;
-    const concerned = [...run.inside(name), ...run.waiting(name)];
+    const concerned = [...run.inside(name), ...run.wanting(name)];
     const grant = run.grants.of(owned);
     return !grant?.isGhost && !concerned.some((one) => one.member === member);
   });

@@ -8,6 +8,7 @@ export interface Grant extends Owned {
   readonly script: string;
   readonly at: number;
   readonly age: number;
+  readonly isFirst: boolean;
   /** A late copy of a command made it, after its hold had ended, or after its reply. */
   readonly isGhost: boolean;
 }
@@ -26,7 +27,7 @@ export class Grants {
   }
 
   /** After a script. Returns the holds that it has brought into Redis, and those that it has ended. */
-  ran({ script, keys, age, isCopy }: Ran): { made: Grant[]; ended: Grant[] } {
+  ran({ script, keys, age, isFirst, isCopy }: Ran): { made: Grant[]; ended: Grant[] } {
     const made: Grant[] = [];
     const ended: Grant[] = [];
     for (const key of keys) {
@@ -37,7 +38,7 @@ export class Grants {
         const isLate = isCopy && !PASSING.test(script);
         const isGhost = isLate || this.#ended.has(owned.hold);
         const known = before?.get(owned.hold);
-        const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isGhost };
+        const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isFirst, isGhost };
         now.set(owned.hold, grant);
         if (!known) made.push(grant);
       }

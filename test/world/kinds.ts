@@ -1,4 +1,4 @@
-import type { Lock, LockClient, LockOptions, PermitLease, UnfencedLease } from "../../src/index.ts";
+import type { Lock, LockClient, LockOptions, PermitLease, Term, UnfencedLease } from "../../src/index.ts";
 import type { Product } from "./product.ts";
 
 export type AnyLease = UnfencedLease | PermitLease;
@@ -66,6 +66,35 @@ const semaphore = (family: string, fair: boolean): Kind => ({
   },
 });
 
+/** The parts of a lease that a term has, with `resign` as `unlock`: it cannot be extended. */
+export const leaseOf = (term: Term, unlock = () => term.resign()): AnyLease =>
+  ({
+    get held() {
+      return term.held;
+    },
+    get signal() {
+      return term.signal;
+    },
+    get remaining() {
+      return term.remaining;
+    },
+    token: term.token,
+    proclaim: (value: string) => term.proclaim(value),
+    unlock,
+  }) as unknown as UnfencedLease;
+
+/** Its leader proclaims the id of its client. */
+const term: Kind = {
+  mode: "alone",
+  family: "election",
+  isFair: true,
+  hasTokens: true,
+  async take(_, client, name, { wait, signal }) {
+    const wanted = { value: client.id, wait: wait ?? 0, ...(signal && { signal }) };
+    return leaseOf(await client.election(name).campaign(wanted));
+  },
+};
+
 /** By name, as a run tells them. */
 export const kinds = {
   lock: kindOf("alone", "lock", false, (_, client, name) => client.lock(name)),
@@ -88,6 +117,7 @@ export const kinds = {
   ),
   semaphore: semaphore("sem", false),
   "fair semaphore": semaphore("fsem", true),
+  term,
   spinLock: kindOf("alone", "spin", false, ({ spinLock }, client, name) => spinLock(client, name), false),
   redissonLock: kindOf(
     "alone",

@@ -17,11 +17,16 @@ const SERVICE = 0.015;
 /** In ms: two packets of one direction are never at the same time. */
 const GAP = 0.001;
 
+/** In a command: no end of the time in which it may run. */
+const NEVER = String(Number.MAX_SAFE_INTEGER);
+
 /** A script that Redis has run, and how many ms before that it was sent. */
 export interface Ran {
   readonly script: string;
   readonly keys: readonly string[];
   readonly age: number;
+  /** Its client knew no time of the server yet, so it may run whenever it arrives. */
+  readonly isFirst: boolean;
   /** Its caller had the reply of another copy before the script ran. */
   readonly isCopy: boolean;
 }
@@ -337,9 +342,10 @@ export class ProcessNetwork implements Network {
     if (reply instanceof Error && /no larger token/.test(reply.message)) effects["tokens used up"]++;
     if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    const { script, keys } = call;
+    const { script, keys, argv } = call;
+    const isFirst = argv.some((word) => String(word) === NEVER);
     const age = this.#process.monoAt(this.#at.time.now) - call.since;
-    this.onRan({ script: script.name, keys: keys.full, age, isCopy: this.#answered.has(call) });
+    this.onRan({ script: script.name, keys: keys.full, age, isFirst, isCopy: this.#answered.has(call) });
     this.onStep("executed", call, reply);
   }
 }

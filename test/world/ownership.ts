@@ -13,7 +13,8 @@ export interface Owned {
 }
 
 /** The families whose keys these functions read. */
-const LOCKS = /^holdfast:(?:(?:rw|semaphore):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem):\w)\}$/;
+const LOCKS =
+  /^holdfast:(?:(?:rw|semaphore|election):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem|election):\w)\}$/;
 /** format, told, token, since: see lua/handoff. */
 const HOLD_AT = 37;
 /** A field of lua/counted: format, mode, end, units, token. */
@@ -24,7 +25,17 @@ const processOf = (text: string): number => Number(/\bhost(\d+):/.exec(text)?.[1
 /** A hold's id is its client's channel, and 21 letters and digits of its own. */
 export const channelOf = (hold: string): string => hold.slice(0, -22);
 
-export const nameOf = (key: string): string | null => LOCKS.exec(key)?.[1] ?? null;
+/** By key: runs have few of them, and ask often. */
+const names = new Map<string, string | null>();
+
+export function nameOf(key: string): string | null {
+  let name = names.get(key);
+  if (name === undefined) {
+    name = LOCKS.exec(key)?.[1] ?? null;
+    names.set(key, name);
+  }
+  return name;
+}
 
 /** The holds of one key. */
 export function ownersOf({ server: { redis } }: Run, key: string): Owned[] {
@@ -40,9 +51,15 @@ export function ownersOf({ server: { redis } }: Run, key: string): Owned[] {
   });
 }
 
-/** All holds in Redis. */
-export const owners = (run: Run): Owned[] =>
-  [...run.server.redis.keys.keys()].flatMap((key) => ownersOf(run, key));
+/** All holds in Redis. While a run is inspected they are read once. */
+export function owners(run: Run): readonly Owned[] {
+  if (!run.inspected) return readOwners(run);
+  run.inspected.owners ??= readOwners(run);
+  return run.inspected.owners;
+}
+
+const readOwners = (run: Run): Owned[] =>
+  [...run.server.redis.keys.keys()].flatMap((key) => (nameOf(key) === null ? [] : ownersOf(run, key)));
 
 /** A place in a queue. */
 export interface Entry {
@@ -74,5 +91,11 @@ const QUEUE = ":queue";
 const HOLD = /holdfast:client:\S+/;
 
 /** The places in all queues. */
-export const entries = (run: Run): Entry[] =>
-  [...run.server.redis.keys.keys()].flatMap((key) => entriesOf(run, key));
+export function entries(run: Run): readonly Entry[] {
+  if (!run.inspected) return readEntries(run);
+  run.inspected.entries ??= readEntries(run);
+  return run.inspected.entries;
+}
+
+const readEntries = (run: Run): Entry[] =>
+  [...run.server.redis.keys.keys()].flatMap((key) => (key.endsWith(QUEUE) ? entriesOf(run, key) : []));

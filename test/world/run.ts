@@ -1,4 +1,4 @@
-import type { LockClient, LockClientOptions } from "../../src/index.ts";
+import type { Leader, LockClient, LockClientOptions } from "../../src/index.ts";
 import type { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { Dice } from "./dice.ts";
 import { Effects } from "./effects.ts";
@@ -6,11 +6,16 @@ import { ForcedHolds } from "./forced.ts";
 import { type Grant, Grants } from "./grants.ts";
 import type { AnyLease, Kind, KindName } from "./kinds.ts";
 import { type Delays, ProcessNetwork, type Ran, SimulatedServer } from "./network.ts";
-import { channelOf } from "./ownership.ts";
+import { channelOf, type Entry, type Owned } from "./ownership.ts";
 import type { Load } from "./product.ts";
 import { type ClockErrors, SimulatedProcess } from "./simulated-process.ts";
 import { Story } from "./story.ts";
 import { Time } from "./time.ts";
+
+/** What one call takes all or none of, in the caller's order. */
+export interface Together {
+  readonly names: readonly string[];
+}
 
 /** A caller, from its call until it has what it wants, or an error. */
 export interface Request {
@@ -26,9 +31,20 @@ export interface Request {
   readonly since: number;
   /** Its scope, in which it may enter what the scope holds. Left out: none. */
   readonly scope?: object | undefined;
+  /** The multi-lock of which it asks for one member. Left out: none. */
+  readonly together?: Together | undefined;
   /** Of its signal. Left out: it has none, or another one. */
   readonly controller?: AbortController | undefined;
   abortedAt: number;
+}
+
+/** A caller that observes who leads. */
+export interface Observing {
+  readonly member: Member;
+  readonly name: string;
+  readonly since: number;
+  /** What it was shown last. Undefined: nothing yet. */
+  shown: Leader | null | undefined;
 }
 
 /** A caller inside. */
@@ -38,12 +54,31 @@ export interface Holding extends Request {
   isLeaving: boolean;
 }
 
+/** A call of `extend()`. */
+export interface Extension {
+  readonly holding: Holding;
+  readonly ms: number;
+  readonly since: number;
+  /** Was the lease held when it was called? */
+  readonly wasHeld: boolean;
+}
+
 /** Options of the client of a process. */
 export interface MemberOptions {
   readonly leaseTime: number;
   readonly linger?: number;
   /** The others. */
   readonly more?: Omit<LockClientOptions, "leaseTime" | "linger">;
+}
+
+/** A client that closes while it has callers. */
+export interface Closing {
+  /** When `close()` was called, in ms of the run. */
+  readonly since: number;
+  /** In ms: how long holders may finish. */
+  readonly grace: number;
+  /** When it had resolved; Infinity: it has not. */
+  until: number;
 }
 
 /** A simulated process with its client. */
@@ -55,6 +90,8 @@ export interface Member {
   /** The longest lease that it asks for, in ms. */
   leaseTime: number;
   readonly longestStay: number;
+  /** Its client was told to close. Null: it was not, while callers are there. */
+  closing: Closing | null;
   /** Until when a fault may explain what happens to it, in ms of the run. */
   troubleUntil: number;
 }
@@ -68,6 +105,8 @@ export interface Check {
   readonly promise: string;
   asked?(request: Request): void;
   entered?(holding: Holding, request: Request): void;
+  /** `extend()` has ended, with this error or null. */
+  extended?(extension: Extension, error: unknown): void;
   /** Before it is given back. */
   leaving?(holding: Holding): void;
   /** After it was given back, with the error of that. */
@@ -86,6 +125,18 @@ export interface Check {
   closed?(): void;
 }
 
+/** How often what happened. */
+export const noCounts = () => ({
+  acquired: 0,
+  busy: 0,
+  timeouts: 0,
+  aborted: 0,
+  lost: 0,
+  unavailable: 0,
+  closed: 0,
+  faults: 0,
+});
+
 /** What a run has: its time, network, server, processes and callers. */
 export class Run {
   readonly seed: number;
@@ -102,6 +153,7 @@ export class Run {
   readonly requests = new Set<Request>();
   /** By name of what they hold. */
   readonly holdings = new Map<string, Set<Holding>>();
+  readonly observers = new Set<Observing>();
   readonly checks: Check[] = [];
   readonly grants = new Grants(this);
   readonly forced = new ForcedHolds(this);
@@ -111,6 +163,8 @@ export class Run {
   /** How many calls that no caller awaits have not ended. */
   readonly #beside = new Map<Member, number>();
   crashes = 0;
+  /** What Redis has, read once while all checks look at it; null: they do not. */
+  inspected: { owners?: readonly Owned[]; entries?: readonly Entry[] } | null = null;
   /** A test says what happens: keys may be deleted, and callers may be unknown here. */
   isDirected = false;
   /** Of the check that looks now. */
@@ -119,7 +173,7 @@ export class Run {
   isExcused: (why: string) => boolean = () => false;
   /** Starts another process in the place of one that has crashed. */
   replace: (crashed: Member) => void = () => {};
-  readonly counts = { acquired: 0, busy: 0, timeouts: 0, aborted: 0, lost: 0, unavailable: 0, faults: 0 };
+  readonly counts = noCounts();
   readonly #load: Load;
   #numbers = 0;
 
@@ -168,6 +222,7 @@ export class Run {
       client,
       leaseTime: options.leaseTime,
       longestStay: options.linger ?? 0,
+      closing: null,
       troubleUntil: Number.NEGATIVE_INFINITY,
     };
     network.onRan = (ran) => this.#ran(member, ran);
@@ -228,8 +283,24 @@ export class Run {
     return [...this.members].reduce((sum, member) => sum + (this.#beside.get(member) ?? 0), 0);
   }
 
+  /** The callers that wait for this lock alone: their places are in its queue. */
   waiting(name: string): Request[] {
+    return this.wanting(name).filter(({ together }) => !together);
+  }
+
+  /** The same, and callers of multi-locks: they may wait for another member, or have this one. */
+  wanting(name: string): Request[] {
     return [...this.requests].filter((request) => request.name === name);
+  }
+
+  /** Has its client been told to close? */
+  isClosing({ closing }: Member): boolean {
+    return closing !== null;
+  }
+
+  /** Do its callers make further calls? */
+  goesOnIn(member: Member): boolean {
+    return !member.process.isDead && !this.isOver && !this.isClosing(member);
   }
 
   /** Is nothing in the way between it and Redis? */

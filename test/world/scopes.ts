@@ -19,7 +19,7 @@ const WRITERS: readonly (readonly [KindName, KindName])[] = [
 export async function wanderInScopes(run: Run, member: Member, plan: Plan): Promise<void> {
   const { dice, time } = run;
   const { process, client } = member;
-  while (!process.isDead && !run.isOver) {
+  while (run.goesOnIn(member)) {
     await process.sleep(dice.between(1, 400));
     if (time.now >= plan.end || process.isDead) return;
     const scope = {};

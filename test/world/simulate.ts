@@ -1,12 +1,12 @@
-import { kindsOf, type Plan, wander } from "./callers.ts";
+import { kindsOf, type Plan } from "./callers.ts";
 import { checksOf } from "./checks/index.ts";
-import { closeAll } from "./closing.ts";
+import { closeAll, closeOne } from "./closing.ts";
 import type { Effects } from "./effects.ts";
 import { trouble } from "./faults.ts";
 import { listen } from "./listeners.ts";
 import type { Load } from "./product.ts";
 import { Run } from "./run.ts";
-import { wanderInScopes } from "./scopes.ts";
+import { waysOf } from "./ways.ts";
 
 export interface Options {
   /** Virtual ms; callers come for 70 % of them, faults for 50 %. Default 30 000. */
@@ -78,7 +78,7 @@ async function play(run: Run, ms: number): Promise<void> {
   run.checks.push(...checksOf(run));
   const names = ["a", "b", "c"].slice(0, dice.whole(1, 3));
   const end = ms * 0.7;
-  const plan: Plan = { names, kinds: kindsOf(run), end };
+  const plan: Plan = { names, kinds: kindsOf(run), ways: waysOf(run), end };
   let active = 0;
   const start = (): void => {
     const clocks = run.hasFaults
@@ -91,7 +91,7 @@ async function play(run: Run, ms: number): Promise<void> {
       active++;
       run.callers.set(member, (run.callers.get(member) ?? 0) + 1);
       member.process.soon(() => {
-        const go = dice.chance(0.15) ? wanderInScopes : wander;
+        const go = dice.one(plan.ways);
         go(run, member, plan).then(
           () => {
             // Those of a crashed process are not counted any more.
@@ -110,8 +110,11 @@ async function play(run: Run, ms: number): Promise<void> {
     start();
   };
   for (let processes = dice.whole(2, 4); processes > 0; processes--) start();
+  if (dice.chance(0.3)) closeOne(run, end, start);
   const inspect = (): void => {
+    run.inspected = {};
     for (const check of run.checks) check.inspect?.();
+    run.inspected = null;
     time.after(INSPECT, inspect);
   };
   time.after(INSPECT, inspect);

@@ -32,6 +32,8 @@ export class SimulatedProcess implements Actor {
   readonly timers: ReturnType<SimulatedProcess["timersOf"]>;
   busyUntil = 0;
   isDead = false;
+  /** When its wall clock was set forward last. */
+  forwardAt = Number.NEGATIVE_INFINITY;
   /** When it last stood still until. */
   pausedUntil = Number.NEGATIVE_INFINITY;
   readonly #time: Time;
@@ -108,6 +110,7 @@ export class SimulatedProcess implements Actor {
       `its wall clock is set ${ms < 0 ? "back" : "forward"} by ${Math.abs(ms).toFixed(0)} ms`,
     );
     this.#stepped += ms;
+    if (ms > 0) this.forwardAt = this.#time.now;
   }
 
   /** Ends by `process.exit()`: its exit handlers run, and nothing after them. */

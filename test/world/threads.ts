@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { Worker } from "node:worker_threads";
 import { build } from "esbuild";
 import { Effects } from "./effects.ts";
+import { noCounts } from "./run.ts";
 import type { Outcome } from "./simulate.ts";
 
 export interface Work {
@@ -66,6 +67,6 @@ const endless = (seed: number): Outcome => ({
   took: 0,
   events: 0,
   commands: 0,
-  counts: { acquired: 0, busy: 0, timeouts: 0, aborted: 0, lost: 0, unavailable: 0, faults: 0 },
+  counts: noCounts(),
   effects: new Effects(),
 });

@@ -14,7 +14,7 @@ export const answers = (run: Run): Check => {
     owners(run).some((one) => one.name === name) ||
     entries(run).some((one) => one.name === name) ||
     run.inside(name).length > 0 ||
-    run.waiting(name).some((one) => one !== except && one.wait !== null);
+    run.wanting(name).some((one) => one !== except && one.wait !== null);
   return {
     promise: "A call says that a lock is busy only if another caller had it, or waited, after the call.",
     asked(request) {
@@ -30,7 +30,9 @@ export const answers = (run: Run): Check => {
     granted: ({ name }) => void busyAt.set(name, run.time.now),
     entered: ({ name }) => void busyAt.set(name, run.time.now),
     refused(request, error) {
-      const { kindName, kind, name, since, member } = request;
+      const { kindName, kind, name, since, member, together } = request;
+      // Of a multi-lock any other member may have been busy.
+      if (together) return;
       const code = error === null ? "null" : codeOf(error);
       if ((code !== "null" && code !== "LOCK_TIMEOUT") || UNREAD.test(kind.family)) return;
       const isRight = wasBusy.has(request) || (busyAt.get(name) ?? -1) >= since || isBusy(name, request);

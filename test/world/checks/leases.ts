@@ -14,13 +14,13 @@ export const leases = (run: Run): Check => {
     leaving({ kindName, name, lease, isFixed, member }) {
       if (!lease.held && !lease.signal.aborted)
         run.fail(`${kindName} ${name} of ${member.process.name} is not held, and its signal is not aborted`);
-      if (run.hasFaults || isFixed || lease.held) return;
+      if (run.hasFaults || isFixed || lease.held || run.isClosing(member)) return;
       run.fail(
         `${kindName} ${name} of ${member.process.name} was lost without a fault: ${lease.signal.reason}`,
       );
     },
     left({ kindName, name, isFixed, member }, error) {
-      if (error === null || run.hasFaults || isFixed) return;
+      if (error === null || run.hasFaults || isFixed || run.isClosing(member)) return;
       run.fail(
         `giving ${kindName} ${name} of ${member.process.name} back failed without a fault: ${codeOf(error)}`,
       );

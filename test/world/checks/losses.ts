@@ -10,6 +10,7 @@ export const losses = (run: Run): Check => ({
     const { reason } = error as LockLostError;
     if (reason === "expired" || reason === "unknown") return;
     const { kindName, name, member } = holding;
+    if (reason === "closed" && run.isClosing(member)) return;
     run.fail(`${kindName} ${name} of ${member.process.name} is lost (${reason}), and Redis had it`);
   },
 });

@@ -2,8 +2,8 @@ import type { Check, Run } from "../run.ts";
 
 export const order = (run: Run): Check => ({
   promise: "A fair lock serves its waiters in the order in which they came.",
-  entered({ name, kind, member, since }) {
-    if (run.hasFaults || !kind.isFair) return;
+  entered({ name, kind, member, since, together }) {
+    if (run.hasFaults || !kind.isFair || together) return;
     for (const other of run.waiting(name)) {
       // A reader may join those inside; of permits a smaller request waits for a larger one before it.
       const isOlder = other.since < since - run.slack && other.wait !== null;

@@ -26,14 +26,16 @@ export const outcomes = (run: Run): Check => ({
   promise:
     "LOCK_TIMEOUT means that Redis reported another holder; a call ends in its time, or when it aborts.",
   refused(request, error) {
-    const { kindName, kind, name, wait, since, abortedAt, member } = request;
+    const { kindName, kind, name, wait, since, abortedAt, member, together } = request;
     const what = `${kindName} ${name}, ${member.process.name}`;
     const took = run.time.now - since;
     const code = error === null ? "busy" : codeOf(error);
     const most = Math.max(wait ?? 0, 0) + 700;
-    if (code === "LOCK_TIMEOUT") {
+    if (code === "LOCK_TIMEOUT" && !together) {
       if (wait === Number.POSITIVE_INFINITY) run.fail(`${what}: LOCK_TIMEOUT without a time to wait`);
-      const isInsideHere = run.inside(name).some((one) => one.member === member);
+      // A call of its process for several locks may have this one, while it waits for another.
+      const several = run.wanting(name).filter((one) => one.together);
+      const isInsideHere = [...run.inside(name), ...several].some((one) => one.member === member);
       const silent = silentSince(run, request);
       const isPaused = member.process.pausedUntil > since;
       // A waiter of Redisson's locks re-checks when the holder's time is over, and not before.

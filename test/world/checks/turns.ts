@@ -19,7 +19,7 @@ export const turns = (run: Run): Check => {
     promise: "After another process has begun to wait, a process goes on for at most 25 ms.",
     entered(holding) {
       const { name, kindName, member } = holding;
-      if (run.hasFaults || !HANDS_ON.test(kindName)) return;
+      if (run.hasFaults || !HANDS_ON.test(kindName) || holding.together) return;
       const { now } = run.time;
       const since = holdsSince(name, holding);
       if (now - since < KNOWN + GOES_ON + run.slack) return;

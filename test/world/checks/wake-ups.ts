@@ -14,8 +14,10 @@ export const wakeUps = (run: Run): Check => {
   const trouble = new Map<Member, number>();
   return {
     promise: "A waiting caller gets a lock that is released by one message, not by a re-check.",
-    entered({ name, kind, member, since }) {
+    entered({ name, kind, member, since, together }) {
       if (run.hasFaults || run.inside(name).length > 1) return;
+      // A call for several locks may have had this one while it waited for another.
+      if (together || run.wanting(name).some((one) => one.together)) return;
       const free = Math.max(freeSince.get(name) ?? 0, since);
       const most = run.slack + (PACED[kind.family] ?? 0);
       if (run.time.now - free > most)
@@ -24,6 +26,9 @@ export const wakeUps = (run: Run): Check => {
         );
     },
     leaving: ({ name }) => void freeSince.set(name, run.time.now),
+    refused: ({ name, together }) => {
+      if (together) freeSince.set(name, run.time.now);
+    },
     left: ({ name }) => void freeSince.set(name, run.time.now),
     inspect() {
       const { now } = run.time;
@@ -34,7 +39,10 @@ export const wakeUps = (run: Run): Check => {
         const member = [...run.members].find((one) => one.process.number === process);
         const inside = run.inside(name).filter((one) => one.member === member);
         const waiting = run.waiting(name).filter((one) => one.member === member);
-        const isAwaited = inside.length === 0 && waiting.some(({ since }) => now - since > USED_WITHIN);
+        // A call of it for several locks may have this one, while it waits for another.
+        const isShared = run.wanting(name).some((one) => one.member === member && one.together);
+        const isAwaited =
+          inside.length === 0 && !isShared && waiting.some(({ since }) => now - since > USED_WITHIN);
         if (!member || !isAwaited || !run.grants.isPassed(owned)) continue;
         present.add(hold);
         const since = Math.max(grants.get(hold) ?? now, trouble.get(member) ?? 0);

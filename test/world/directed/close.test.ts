@@ -143,4 +143,39 @@ describe("close()", () => {
       expect(world.redis.holders("lock:a")).toEqual([]);
     }),
   );
+
+  test(
+    "while a candidate's value is unanswered: its campaign ends when its grace is over",
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      const silent = near.on("proclaim").sent(() => near.commands.freeze(60_000));
+      const campaign = outcomeOf(near.client.election("e").campaign());
+      await silent;
+      const closing = near.does(() => near.client.close({ grace: 500 }));
+      const { result, took } = await world.timed(campaign);
+      expect([result, took < 600]).toEqual([CLOSED, true]);
+      near.commands.cut();
+      await closing;
+      await (await far.client.election("e").campaign()).resign();
+    }),
+  );
+
+  test(
+    "while a multi-lock confirms what it has taken: its call ends when its grace is over",
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      const held = await far.take("lock", { name: "b" });
+      const both = outcomeOf(near.client.multiLock(["lock:a", "lock:b"]).lock());
+      await world.pass(500);
+      const silent = near.on("renew").sent(() => near.commands.freeze(60_000));
+      await held.unlock();
+      await silent;
+      const closing = near.does(() => near.client.close({ grace: 500 }));
+      const { result, took } = await world.timed(both);
+      // It gives back what it has, and waits 500 ms for the answers.
+      expect([result, took < 1_100]).toEqual([CLOSED, true]);
+      near.commands.cut();
+      await closing;
+    }),
+  );
 });

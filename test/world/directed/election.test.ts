@@ -206,6 +206,25 @@ test(
 );
 
 test(
+  "an observer is paused until after a crashed leader's term, and then reads a message first: it shows no leader",
+  scene(async (world) => {
+    const [one, two, watcher] = world.processes(3);
+    await campaign(one, "one");
+    const { seen, end } = observe(watcher);
+    await world.pass(50);
+    one.crash();
+    watcher.pause(L + 10_000);
+    const next = await campaign(two, "two");
+    // Its query after the pause gets no answer for a while.
+    watcher.commands.freezeReplies(20_000);
+    await world.pass(15_000);
+    expect(seen).toEqual(["one", null]);
+    await next.resign();
+    await end();
+  }),
+);
+
+test(
   "a message to an observer is lost: it is noticed within 12.5 s",
   scene(async (world) => {
     const [one, watcher] = world.processes(2);

@@ -367,11 +367,6 @@ export const client: readonly Plant[] = [
     file: "src/engine/lock-manager.ts",
     replaces: "    this.refuseAll((name) => new ClientClosedError(name));\n",
     by: "",
-    test: {
-      project: "world",
-      file: "test/world/directed/endings.test.ts",
-      title: "rejects waiters, and gives holders `grace` to finish; others are granted the lock",
-    },
   },
   {
     name: "a late answer withdraws what is being released",

@@ -1,8 +1,17 @@
 import { client } from "./client.ts";
 import { counted } from "./counted.ts";
+import { elections } from "./elections.ts";
+import { leases } from "./leases.ts";
 import type { Plant } from "./plant.ts";
 import { scripts } from "./scripts.ts";
 import { world } from "./world.ts";
 
 /** Every bug that is planted. */
-export const plants: readonly Plant[] = [...scripts, ...counted, ...client, ...world];
+export const plants: readonly Plant[] = [
+  ...scripts,
+  ...counted,
+  ...client,
+  ...elections,
+  ...leases,
+  ...world,
+];
