@@ -28,6 +28,9 @@ const PLANTS = "test/world/plants/*.test.ts";
 /** Executions of scripts in the memory Redis, again on real servers. */
 const SAME_AS_REDIS = "test/world/differential/*.test.ts";
 
+/** What hangs is found in virtual time, so real time needs no limit; but a run must end. */
+const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
+
 /**
  * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
  * has a process of its own. Other files share processes.
@@ -122,9 +125,7 @@ export default defineConfig({
           name: "default, virtual time",
           include: VIRTUAL_TIME,
           setupFiles: ["test/world/begin.ts", "test/support/warnings.ts"],
-          // What hangs is rejected in virtual time, so real time needs no limit; but it keeps its place.
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
+          ...PATIENT,
           maxConcurrency: 1_000,
         },
       },
@@ -159,12 +160,13 @@ export default defineConfig({
           name: "world",
           include: ["test/world/**/*.test.ts"],
           exclude: [...VIRTUAL_TIME, SAME_AS_REDIS, PLANTS],
+          ...PATIENT,
         },
       },
       // Does the world find planted bugs?
-      { extends: true, test: { name: "plants", include: [PLANTS], maxConcurrency: 2 } },
+      { extends: true, test: { name: "plants", include: [PLANTS], maxConcurrency: 2, ...PATIENT } },
       // Does the Redis in memory do what real servers do?
-      { extends: true, test: { name: "same-as-redis", include: [SAME_AS_REDIS] } },
+      { extends: true, test: { name: "same-as-redis", include: [SAME_AS_REDIS], ...PATIENT } },
       // The package as users get it, built and compiled against.
       {
         extends: true,
