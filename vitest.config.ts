@@ -10,6 +10,8 @@ const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies,worl
 const SUPPORT = "test/support/**/*.test.ts";
 /** Tests of a behaviour under faults are next to its other tests. */
 const FAULTS = "test/**/*.faults.test.ts";
+/** Each has three servers or five, which restart or step their clocks: with the other topologies. */
+const QUORUM_FAULTS = "test/quorum/*.faults.test.ts";
 /** On a real Redis, what other suites repeat in virtual time: the suite `real`, outside CI. */
 const REAL = "test/**/*.real.test.ts";
 /**
@@ -184,12 +186,13 @@ export default defineConfig({
         // A browser for each file: three of them use both cores.
         test: { name: "page", include: ["test/page/*.test.ts"], maxWorkers: 3 },
       },
-      // The contract of every lock kind on every topology: minutes, with up to nine servers.
+      // The contract of every lock kind on every topology, and several servers under faults: minutes, with
+      // up to nine servers.
       {
         extends: true,
         test: {
           name: "topologies",
-          include: ["test/topologies/**/*.test.ts", CONTRACTS],
+          include: ["test/topologies/**/*.test.ts", QUORUM_FAULTS, CONTRACTS],
           provide: { contractsOn: "all other topologies" },
         },
       },
