@@ -129,8 +129,15 @@ export class NamedElection implements Election {
       const term = new LeaderTerm(shared, kind, ending);
       this.#elections.listen(this.name);
       try {
-        // RACE: while Redis hangs, the term may run out, or end with the client.
-        await orAbort(signal, orAbort(shared.signal, term.proclaim(value)));
+        const proclaimed = term.proclaim(value);
+        // RACE: while Redis hangs, the term may run out, or end with the client. Any other loss comes
+        // from Redis, which then answers this too.
+        const ended = orAbort(shared.signal, proclaimed).catch((error: unknown) => {
+          const reason = shared.loss?.reason;
+          if (reason !== "gone" && reason !== "taken") throw error;
+          return proclaimed;
+        });
+        await orAbort(signal, ended);
         return term;
       } catch (error) {
         // Observers have not learned that it leads, so it does not. An unconfirmed resignation is
