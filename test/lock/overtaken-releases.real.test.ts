@@ -5,6 +5,7 @@ import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { openReadWrite } from "../read-write/pairs.ts";
 import { PoolStage } from "../semaphore/pooled.ts";
+import { heldBody } from "../support/held-body.ts";
 import { heard } from "../support/kept-reads.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { waiting } from "../support/semaphores.ts";
@@ -36,23 +37,6 @@ type Scenario = (shared: Shared) => Promise<void>;
 /** Makes a hold; `terms`: of its last caller. */
 type MakeHold = (scenario: Scenario, terms?: { lease: number; maxHold?: number }) => Promise<void>;
 
-/** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
-function body() {
-  let leave = (): void => {};
-  let enter = (): void => {};
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
-  const isInside = new Promise<void>((resolve) => {
-    enter = resolve;
-  });
-  const run = (): Promise<void> => {
-    enter();
-    return left;
-  };
-  return { run, isInside, leave: () => leave() };
-}
-
 const holds: Record<string, MakeHold> = {
   async "two permits"(scenario, terms = LEASE) {
     const pair = await stage.open(3);
@@ -74,7 +58,7 @@ const holds: Record<string, MakeHold> = {
 
   async "two permits, one with `confirm`"(scenario, terms = LEASE) {
     const pair = await stage.open(3);
-    const [{ run, isInside, leave }, held] = [body(), await pair.theirs.acquire(3)];
+    const [{ run, isInside, leave }, held] = [heldBody(), await pair.theirs.acquire(3)];
     const head = pair.mine.acquire();
     await waiting(pair.theirs, 1);
     const done = pair.mine.withPermits(1, { ...LEASE, confirm: true }, run);
@@ -113,7 +97,7 @@ const holds: Record<string, MakeHold> = {
     const { mine, theirs } = await openReadWrite(stage);
     await stage.near.locks.scope(async () => {
       const writer = await mine.write.lock(terms);
-      const { run, isInside, leave } = body();
+      const { run, isInside, leave } = heldBody();
       const done = mine.read.withLock({ ...LEASE, confirm: true }, run);
       await isInside;
       await scenario({
@@ -132,7 +116,7 @@ const holds: Record<string, MakeHold> = {
   async "two readers, one with `confirm`"(scenario, terms = LEASE) {
     const { mine, theirs } = await openReadWrite(stage);
     const last = await mine.read.lock(terms);
-    const { run, isInside, leave } = body();
+    const { run, isInside, leave } = heldBody();
     const done = mine.read.withLock({ ...LEASE, confirm: true }, run);
     await isInside;
     expect((await theirs.inspect()).holders).toHaveLength(1);

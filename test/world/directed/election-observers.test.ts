@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Leader, Term } from "../../../src/index.ts";
+import { campaign, election, observe } from "./observing.ts";
 import { scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, L, outcomeOf } from "./steps.ts";
@@ -9,28 +9,8 @@ import { BY_MESSAGE, L, outcomeOf } from "./steps.ts";
 const HOUR = 3_600_000;
 const REPLY_TIMEOUT = 5_000;
 
-const election = (one: SceneProcess) => one.client.election("e");
-const campaign = (one: SceneProcess, value: string): Promise<Term> =>
-  one.does(() => election(one).campaign({ value }));
 const leaderOf = async (one: SceneProcess): Promise<string | null> =>
   (await one.does(() => election(one).leader()))?.value ?? null;
-
-/** What an observer in this process is shown, the newest last. */
-function observe(one: SceneProcess) {
-  const seen: (string | null)[] = [];
-  const stop = new AbortController();
-  const ended = (async () => {
-    for await (const leader of election(one).observe({ signal: stop.signal }))
-      seen.push((leader as Leader | null)?.value ?? null);
-  })();
-  return {
-    seen,
-    async end() {
-      stop.abort();
-      await ended;
-    },
-  };
-}
 
 test(
   "only an observer's connection for messages breaks: it asks again, because it may have missed a message",

@@ -1,30 +1,11 @@
 import { expect, test } from "vitest";
-import type { Leader, Term } from "../../../src/index.ts";
+import type { Term } from "../../../src/index.ts";
+import { campaign, observe } from "./observing.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, L, R } from "./steps.ts";
 
 // docs/guarantees.md, "election".
-
-const campaign = (one: SceneProcess, value: string): Promise<Term> =>
-  one.does(() => one.client.election("e").campaign({ value }));
-
-/** What an observer in this process is shown, the newest last. */
-function observe(one: SceneProcess) {
-  const seen: (string | null)[] = [];
-  const stop = new AbortController();
-  const ended = (async () => {
-    for await (const leader of one.client.election("e").observe({ signal: stop.signal }))
-      seen.push((leader as Leader | null)?.value ?? null);
-  })();
-  return {
-    seen,
-    async end() {
-      stop.abort();
-      await ended;
-    },
-  };
-}
 
 /** A leader, and candidates that wait, the first one first. */
 async function led({ pass }: Scene, leader: SceneProcess, ...candidates: readonly SceneProcess[]) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { heldBody } from "../../support/held-body.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneLease, SceneProcess } from "./scene-process.ts";
 
@@ -26,23 +27,6 @@ interface Shared {
 }
 /** Makes a hold; `terms`: of its last caller. */
 type MakeHold = (world: Scene, scenario: (shared: Shared) => Promise<void>, terms?: Terms) => Promise<void>;
-
-/** A body that ends when `leave` is called; `isInside` resolves when it has begun. */
-function body() {
-  let leave = (): void => {};
-  let enter = (): void => {};
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
-  const isInside = new Promise<void>((resolve) => {
-    enter = resolve;
-  });
-  const run = (): Promise<void> => {
-    enter();
-    return left;
-  };
-  return { run, isInside, leave: () => leave() };
-}
 
 /** Callers of a process that waited together get one hold: another process had all permits. */
 async function together<T>({ pass, processes }: Scene, mine: SceneProcess, ask: () => T): Promise<T> {
@@ -77,7 +61,7 @@ const holds: Record<string, MakeHold> = {
 
   async "two permits, one with `confirm`"(world, scenario, terms = LEASE) {
     const [mine] = world.processes(1);
-    const { run, isInside, leave } = body();
+    const { run, isInside, leave } = heldBody();
     const permits = mine.client.semaphore("sem:a", { permits: 3 });
     const [done, second] = await together(world, mine, () => [
       permits.withPermits(1, { ...LEASE, confirm: true }, run),
@@ -118,7 +102,7 @@ const holds: Record<string, MakeHold> = {
     const [mine] = world.processes(1);
     await mine.scope(async () => {
       const writer = await mine.take("write", terms);
-      const { run, isInside, leave } = body();
+      const { run, isInside, leave } = heldBody();
       const { read } = mine.client.readWriteLock("rw:a");
       const done = read.withLock({ ...LEASE, confirm: true }, run);
       await isInside;
@@ -139,7 +123,7 @@ const holds: Record<string, MakeHold> = {
   async "two readers, one with `confirm`"(world, scenario, terms = LEASE) {
     const [mine] = world.processes(1);
     const last = await mine.take("read", terms);
-    const { run, isInside, leave } = body();
+    const { run, isInside, leave } = heldBody();
     const done = mine.client.readWriteLock("rw:a").read.withLock({ ...LEASE, confirm: true }, run);
     await isInside;
     expect(world.redis.holds("rw:a")).toHaveLength(1);
