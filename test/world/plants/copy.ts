@@ -7,7 +7,7 @@ import type { Plant } from "./plant.ts";
 
 export const ROOT = resolve(import.meta.dirname, "../../..");
 /** What a run of the world reads. */
-const PARTS = ["src", "lua", "tools/build", "test/world", "package.json", "tsconfig.json"];
+const PARTS = ["src", "lua", "tools/build", "test/support", "test/world", "package.json", "tsconfig.json"];
 
 /** A folder with a copy of this tree. */
 export interface Copy extends AsyncDisposable {

@@ -19,6 +19,8 @@ const PARTS = [
 
 interface Report {
   readonly testResults: readonly {
+    /** Why the file could not be read, if it could not. */
+    readonly message: string;
     readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
   }[];
 }
@@ -38,7 +40,10 @@ async function plainConfig(root: string): Promise<string> {
   return path;
 }
 
-/** Runs the plant's own test, with its bug or without. Returns how many tests passed, and failed. */
+/**
+ * Runs the plant's own test, with its bug or without. Returns how many tests passed, and failed.
+ * @throws Error if none ran
+ */
 export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: number; failed: number }> {
   if (!plant.test) throw new Error(`"${plant.name}" has no test of its own`);
   await find(plant);
@@ -55,5 +60,10 @@ export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: n
   const report: Report = JSON.parse(output.slice(output.indexOf("{")));
   const all = report.testResults.flatMap(({ assertionResults }) => assertionResults);
   const count = (status: string): number => all.filter((one) => one.status === status).length;
-  return { passed: count("passed"), failed: count("failed") };
+  const counts = { passed: count("passed"), failed: count("failed") };
+  if (counts.passed + counts.failed === 0)
+    throw new Error(
+      `"${plant.name}": no test ran. ${report.testResults.map(({ message }) => message).join()}`,
+    );
+  return counts;
 }
