@@ -151,7 +151,7 @@ export default defineConfig({
         test: {
           name: "faults",
           include: [FAULTS, SUPPORT],
-          exclude: [OWN_SUITES, REAL],
+          exclude: [OWN_SUITES, REAL, QUORUM_FAULTS],
           isolate: false,
         },
       },
@@ -218,7 +218,6 @@ export default defineConfig({
       },
     ],
     // Nothing is retried: a test that fails on a machine that is suspended for a second is wrong.
-    // Only CI runs failed files once more, and says which (see .ci/run).
     globalSetup: ["test/support/machine-first.ts", "test/support/redis-for-tests.ts"],
     setupFiles: ["test/support/warnings.ts"],
     // Long: a busy machine takes seconds to start a process. Tests of shorter times have their own
