@@ -27,7 +27,7 @@ const SHORT = 3_000;
  * it throws: in Java it does not wait at all.
  */
 const IN_VAIN = { java: 0, node: 50 };
-const HAMMER = 20_000;
+const HAMMER = 6_000;
 
 /** Why there is no Java here. */
 const { INTEROP_OBSTACLE: obstacle } = process.env;

@@ -1,15 +1,15 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { transformSync } from "esbuild";
 import { Redis } from "ioredis";
 import ts from "typescript";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type CodeBlock, markdownFiles, readText, splitCode } from "../../tools/check/docs/markdown.ts";
 import { isRecipe } from "../../tools/check/docs/recipes.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
-import { moduleOf } from "../support/entry-points.ts";
 import { testUrl } from "../support/fixture.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
@@ -68,6 +68,8 @@ beforeAll(async () => {
   const cache = join(root, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
   folder = mkdtempSync(join(cache, "holdfast-readme-"));
+  // A copy: of a link, Node.js would look for the package's dependencies beside its target.
+  cpSync(join(inject("packedIn"), "package"), join(folder, "node_modules/holdfast"), { recursive: true });
   if (examples.some(isForMasters)) masters = await launchAll(HOSTS.length, {});
   if (noPostgres !== "") return;
   postgres = await Postgres.launch();
@@ -96,15 +98,11 @@ const CLOSING = "await locks.close(); await redis.quit();";
 /** Those that are marked so print something: they are shown to somebody who has just pasted them. */
 const prints = ({ info }: Example): boolean => info.split(" ").includes("prints");
 
-/** Writes an example as a module that uses the sources and the test server. Line 1 is the prelude. */
+/** Writes an example as a module that uses the test server. Line 1 is the prelude. */
 function write(example: Example): string {
   const fenced = 'redissonFencedLock(locks, "'; // is refused behind a prefix: there it stands in the name
   const options = example.code.includes(fenced) ? {} : { keyPrefix };
   const code = example.code
-    .replaceAll(
-      /from "holdfast(?:\/(\w+))?"/g,
-      (_, entry = "") => `from ${JSON.stringify(join(root, "src", moduleOf(entry)))}`,
-    )
     .replaceAll(fenced, `${fenced}${keyPrefix}`)
     .replaceAll(
       "new Redis({ host })",
@@ -118,13 +116,16 @@ function write(example: Example): string {
   return path;
 }
 
-/** Runs a module in a process of its own. Resolves when that ends, by itself or by a signal. */
+/** Runs an example in a process of its own. Resolves when that ends, by itself or by a signal. */
 function run(
-  path: string,
+  example: Example,
   timeout = ENDS_WITHIN,
   variables: Record<string, string> = {},
 ): Promise<{ code: number | null; output: string }> {
-  const args = ["--import", import.meta.resolve("tsx"), path];
+  const path = write(example);
+  const module = path.replace(/mts$/, "mjs");
+  writeFileSync(module, transformSync(readFileSync(path, "utf8"), { loader: "ts", target: "node20" }).code);
+  const args = [module];
   const env = { ...process.env, ...variables };
   const options = { cwd: root, env, timeout, killSignal: "SIGKILL" } as const;
   return new Promise((resolve) => {
@@ -144,7 +145,6 @@ function typeErrors(modules: ReadonlyMap<string, Example>): string[] {
   const program = ts.createProgram([...modules.keys()], {
     ...options,
     skipLibCheck: true,
-    rewriteRelativeImportExtensions: false, // the way to the sources is absolute
   });
   return ts.getPreEmitDiagnostics(program).map(({ file, start, messageText }) => {
     const text = ts.flattenDiagnosticMessageText(messageText, "\n");
@@ -173,7 +173,7 @@ describe("the examples in the docs", () => {
     async (example) => {
       const variables = isForPostgres(example) ? postgres?.env : {};
       const output = prints(example) ? expect.stringMatching(/^.+\n$/) : "";
-      expect(await run(write(example), ENDS_WITHIN, variables)).toEqual({ code: 0, output });
+      expect(await run(example, ENDS_WITHIN, variables)).toEqual({ code: 0, output });
     },
   );
 
@@ -188,20 +188,19 @@ describe("this check", () => {
   const example = (code: string): Example => ({ info: "ts", line: 1, name: "made-up.md:1", code });
 
   it("finds an example that throws", async () => {
-    const { code, output } = await run(write(example('throw new Error("a bad example");')));
+    const { code, output } = await run(example('throw new Error("a bad example");'));
     expect(code).toBe(1);
     expect(output).toContain("a bad example");
   });
 
   it("finds an example that leaves a connection open", async () => {
-    const path = write(example('import { Redis } from "ioredis"; await new Redis().ping();'));
-    expect(await run(path, 2_000)).toEqual({ code: null, output: "" });
+    const open = example('import { Redis } from "ioredis"; await new Redis().ping();');
+    expect(await run(open, 2_000)).toEqual({ code: null, output: "" });
   });
 
   it("finds an unhandled error event", async () => {
     const { output } = await run(
-      write(
-        example(`
+      example(`
           import { Redis } from "ioredis";
           import { createLockClient } from "holdfast";
           const redis = new Redis();
@@ -209,7 +208,6 @@ describe("this check", () => {
           await locks.scope(() => locks.lock("left behind").lock());
           await locks.close();
           await redis.quit();`),
-      ),
     );
     expect(output).toContain("LOCK_LEFT_BEHIND");
   });

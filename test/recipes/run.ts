@@ -124,7 +124,7 @@ if (unknown.length > 0)
 
 await install();
 rmSync(join(here, "build"), { recursive: true, force: true });
-await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.json"], here);
+await run(process.execPath, [join(root, "node_modules/typescript7/bin/tsc"), "-p", "tsconfig.json"], here);
 
 const left = asked.length > 0 ? asked : Object.keys(PROGRAMS);
 // A Redis that is given is one: programs that run at a time would meet there.

@@ -29,7 +29,7 @@ mkdirSync(dist);
 // Below node_modules, which no tool watches, packs or commits.
 const all = mkdtempSync(join(root, "node_modules", ".holdfast-types-"));
 try {
-  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const tsc = join(root, "node_modules/typescript7/bin/tsc");
   execFileSync(process.execPath, [tsc, "-p", config, "--outDir", all], { stdio: "inherit" });
   const declared = Object.values(entries).map((path) => join(all, `${path}.d.ts`));
   for (const [path, text] of reachable(declared)) {

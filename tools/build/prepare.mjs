@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SOURCES = ["src", "lua", "page", "tools", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const TOOLS = ["typescript", "rolldown", "esbuild"];
+const TOOLS = ["typescript7", "rolldown", "esbuild"];
 
 const changed = (path) => statSync(join(root, path)).mtimeMs;
 
