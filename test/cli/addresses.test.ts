@@ -5,6 +5,7 @@ import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { Cli, programBeside, temporary } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { GROUP, sentinelOptions } from "../support/servers/sentinel-setup.ts";
 
@@ -25,7 +26,7 @@ beforeAll(async () => {
 afterEach(() => Cli.endAll());
 afterAll(() => Promise.all([sentinel.stop(), server.stop(), secure.stop(), cluster.stop()]));
 
-describe.each([["ioredis"], ["redis"], ["redis5"]])("beside %s alone, the program", (library) => {
+describe.each(inTurn(["ioredis", "redis", "redis5"]))("beside %s alone, the program", (library) => {
   let program: string;
   beforeAll(() => {
     program = programBeside(library);
