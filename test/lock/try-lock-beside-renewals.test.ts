@@ -27,12 +27,17 @@ interface Sent {
 function record(redis: Redis, onFirst: () => void): { sent: Sent[]; stop(): void } {
   const sent: Sent[] = [];
   let turn = 0;
-  let immediate = setImmediate(function next() {
+  let immediate: NodeJS.Immediate | undefined;
+  const next = (): void => {
     turn++;
     immediate = setImmediate(next);
-  });
+  };
   const restore = onScript(redis, ({ args: [sha, keys] }, send) => {
-    if (sent.length === 0) setImmediate(onFirst);
+    if (sent.length === 0) {
+      setImmediate(onFirst);
+      // Not sooner: it takes a whole core.
+      next();
+    }
     sent.push({ renewals: sha === handoffLua.renewStays.sha ? (Number(keys) - 1) / 2 : 0, turn });
     send();
   });
