@@ -153,14 +153,15 @@ it("whatever is wrapped keeps its words, and stays as it is when it is wrapped a
       expect(wrapped.join(" ").match(/\S+/g)).toEqual(lines.join(" ").match(/\S+/g));
       expect(wrapProse(wrapped, limits)).toEqual(wrapped);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   );
 });
 
 it("the comments of this project are wrapped without a change of its code, and only once", () => {
   const files = ["src", "lua"].flatMap((folder) => readableFiles(root, folder));
   expect(files.length).toBeGreaterThan(100);
-  for (const file of files) {
+  // Some: `npm run check:wrap` reads them all.
+  for (const file of files.filter((_, i) => i % 8 === 0)) {
     const wrapped = wrapSource(file, readFileSync(join(root, file), "utf8"));
     expect(wrapSource(file, wrapped), file).toBe(wrapped);
   }

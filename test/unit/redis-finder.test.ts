@@ -8,6 +8,7 @@ import { Redis } from "ioredis";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { findRedis, type LocalServer, launchServer, serverCommand } from "../../tools/redis/index.ts";
 import { withoutServices } from "../../tools/redis/install.ts";
+import { compiled } from "../support/compiled.ts";
 
 /** Everything a test launched or opened; a test that fails half-way leaves nothing behind either. */
 const cleanups: (() => unknown)[] = [];
@@ -188,7 +189,7 @@ describe("launchServer", () => {
 
 describe("the end of the process that launched a server", () => {
   const LAUNCH = `
-    const { launchServer } = await import(${JSON.stringify(new URL("../../tools/redis/index.ts", import.meta.url).href)});
+    const { launchServer } = await import("./tools/redis/index.ts");
     const server = await launchServer();
     console.log(JSON.stringify({ pid: server.pid, dir: server.dir }));`;
 
@@ -197,13 +198,13 @@ describe("the end of the process that launched a server", () => {
   /** Exits with 42 if the server still answers when the signal has been heard. */
   const LISTEN_ONCE = `
     process.once("SIGTERM", async () => {
-      const { answers } = await import(${JSON.stringify(new URL("../../tools/redis/probe.ts", import.meta.url).href)});
+      const { answers } = await import("./tools/redis/probe.ts");
       process.exit((await answers(server.port, server.pid)) ? 42 : 1);
     });`;
 
   /** Runs the script in a process of its own; returns its servers and how it ended. */
   async function runScript(script: string, signal?: NodeJS.Signals) {
-    const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", script], {
+    const child = spawn(process.execPath, [compiled(script)], {
       stdio: ["ignore", "pipe", "ignore"],
     });
     cleanups.push(() => child.kill("SIGKILL"));
