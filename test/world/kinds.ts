@@ -1,4 +1,5 @@
 import type { Lock, LockClient, LockOptions, PermitLease, Term, UnfencedLease } from "../../src/index.ts";
+import { runJob } from "./once.ts";
 import type { Product } from "./product.ts";
 
 export type AnyLease = UnfencedLease | PermitLease;
@@ -95,6 +96,15 @@ const term: Kind = {
   },
 };
 
+/** A job that runs once per interval; its turn is the lease. */
+const once: Kind = {
+  mode: "alone",
+  family: "once",
+  isFair: false,
+  hasTokens: false,
+  take: (_, client, name, { signal }) => runJob(client, name, signal, () => {}),
+};
+
 /** By name, as a run tells them. */
 export const kinds = {
   lock: kindOf("alone", "lock", false, (_, client, name) => client.lock(name)),
@@ -118,6 +128,7 @@ export const kinds = {
   semaphore: semaphore("sem", false),
   "fair semaphore": semaphore("fsem", true),
   term,
+  once,
   spinLock: kindOf("alone", "spin", false, ({ spinLock }, client, name) => spinLock(client, name), false),
   redissonLock: kindOf(
     "alone",

@@ -1,4 +1,5 @@
 import { type Way, wander } from "./callers.ts";
+import { runJobs } from "./jobs.ts";
 import { lead } from "./leaders.ts";
 import type { Run } from "./run.ts";
 import { wanderInScopes } from "./scopes.ts";
@@ -7,8 +8,8 @@ import { takeSeveral } from "./several.ts";
 /** What most callers do. */
 const COMMON: readonly Way[] = [...Array<Way>(6).fill(wander), wanderInScopes];
 /** What many callers of some runs do, so that they meet. */
-const OTHERS: readonly Way[] = [lead, takeSeveral];
+const OTHERS: readonly Way[] = [lead, takeSeveral, runJobs];
 
-/** The ways of a run's callers: the common ones; in every second run also one of the others. */
+/** The ways of a run's callers: the common ones; in three of five runs also one of the others. */
 export const waysOf = ({ dice }: Run): readonly Way[] =>
-  dice.chance(0.5) ? COMMON : [...COMMON, ...Array<Way>(6).fill(dice.one(OTHERS))];
+  dice.chance(0.4) ? COMMON : [...COMMON, ...Array<Way>(6).fill(dice.one(OTHERS))];

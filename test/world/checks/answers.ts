@@ -3,7 +3,7 @@ import { entries, entriesOf, nameOf, owners, ownersOf } from "../ownership.ts";
 import type { Check, Request, Run } from "../run.ts";
 
 /** Their keys have other forms. */
-const UNREAD = /spin|redisson/;
+const UNREAD = /spin|redisson|once/;
 
 /** Was there a reason to say that it is busy? */
 export const answers = (run: Run): Check => {

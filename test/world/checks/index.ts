@@ -4,6 +4,7 @@ import { closes } from "./closes.ts";
 import { exclusion } from "./exclusion.ts";
 import { extensions } from "./extensions.ts";
 import { free } from "./free.ts";
+import { intervals } from "./intervals.ts";
 import { keys } from "./keys.ts";
 import { leases } from "./leases.ts";
 import { losses } from "./losses.ts";
@@ -22,7 +23,7 @@ export const checksOf = (run: Run): Check[] => {
   const always = [exclusion, tokens, order, wakeUps, outcomes, leases, keys, messages];
   const others = run.isDirected
     ? []
-    : [places, turns, answers, losses, free, observers, extensions, closes, several];
+    : [places, turns, answers, losses, free, observers, extensions, closes, several, intervals];
   return [...always, ...others].map((check) => speaking(run, check(run)));
 };
 

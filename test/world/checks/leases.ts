@@ -43,4 +43,4 @@ export const leases = (run: Run): Check => {
 };
 
 /** Their keys have other forms. */
-const UNREAD = { spin: true, redisson: true, redissonFenced: true };
+const UNREAD = { spin: true, redisson: true, redissonFenced: true, once: true };

@@ -2,6 +2,7 @@ import { client } from "./client.ts";
 import { counted } from "./counted.ts";
 import { elections } from "./elections.ts";
 import { leases } from "./leases.ts";
+import { once } from "./once.ts";
 import type { Plant } from "./plant.ts";
 import { scripts } from "./scripts.ts";
 import { world } from "./world.ts";
@@ -13,5 +14,6 @@ export const plants: readonly Plant[] = [
   ...client,
   ...elections,
   ...leases,
+  ...once,
   ...world,
 ];
