@@ -45,8 +45,7 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #link: Link;
   readonly #unanswered: Unanswered<Sent>;
   readonly unanswered: ReadonlySet<Sent>;
-  /** Stops reporting. Commands under way are still answered. */
-  readonly detach: () => void;
+  readonly #unhear: () => void;
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
   /**
@@ -75,11 +74,19 @@ export class ScriptRunner implements Commands, CallOwner {
     this.keys = new Keys(link.keyPrefix + prefix, this.isCluster);
     this.#silence = link.isOwn ? new Silence(link, replyTimeout) : null;
     this.troubles = new Troubles(link);
-    this.detach = link.on({
+    this.#unhear = link.on({
       lost: (forgotten) => this.#lost(forgotten),
       ready: () => this.#ready(),
       ended: () => this.onEnd(),
     });
+  }
+
+  /** Stops reporting. Commands under way are still answered. */
+  detach(): void {
+    this.#unhear();
+    // RACE: the connection may break before those answers, and its next one sends the commands again:
+    // what a second copy finds proves no loss.
+    this.epoch++;
   }
 
   get heldUntil(): number {

@@ -143,7 +143,7 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
       const link = linkOf(given);
       const told = record(link);
       const commands = new ScriptRunner(link, 5_000);
-      closing.push(commands.detach);
+      closing.push(() => commands.detach());
       const who = script("return redis.call('GET', KEYS[1])", true);
       const ask = (): Promise<string> => commands.run(who, ["who"], [], String);
       expect(await ask()).toBe("old");
@@ -198,7 +198,7 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
       const link = linkOf(given);
       const told = record(link);
       const commands = new ScriptRunner(link, 60_000);
-      closing.push(commands.detach);
+      closing.push(() => commands.detach());
       const ask = (word: string): Promise<string> => commands.run(echo, [], [word], String);
       const outcome = (answer: Promise<unknown>): Promise<unknown> =>
         answer.catch((error: Error) => error.message);

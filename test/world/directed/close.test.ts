@@ -41,6 +41,22 @@ describe("close()", () => {
   );
 
   test(
+    "without grace, and a second copy of a release finds the next client's hold: lost for an unknown reason",
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      const held = await near.take("lock", { lease: 20_000 });
+      near.commands.freezeReplies(5_000);
+      const unlocking = outcomeOf(held.unlock());
+      await near.on("release").executed();
+      await near.does(() => near.client.close({ grace: 0 }));
+      const next = await far.take("lock");
+      near.commands.cut();
+      expect(await unlocking).toEqual(["LOCK_LOST", "unknown"]);
+      await next.unlock();
+    }),
+  );
+
+  test(
     "while a re-check is unanswered: its place is given up, and no late copy brings it back",
     scene(async (world) => {
       const [near, far] = world.processes(2);
