@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { loadProduct } from "./product.ts";
 import { simulate } from "./simulate.ts";
 
-const SEEDS = [3, 4, 7, 8, 11, 12];
+/** The even ones have faults. */
+const SEEDS = [4, 7, 12];
 
 /** In a process of its own, beside the others. */
 async function hashOf(seed: number): Promise<string> {
