@@ -9,12 +9,18 @@ export interface Grant extends Owned {
   readonly at: number;
   readonly age: number;
   readonly isFirst: boolean;
-  /** A late copy of a command made it, after its hold had ended, or after its reply. */
+  /**
+   * A late copy of a command made it, after its hold had ended, or after its reply; or a command that its
+   * caller had given up.
+   */
   readonly isGhost: boolean;
 }
 
 /** Scripts by which one hold ends and another one begins. */
 const PASSING = /release|leave|yield|end|set-permits|force/;
+
+/** In ms: a caller waits no longer for the answer to a command, and then withdraws its hold. */
+const GIVEN_UP = 5_000;
 
 /** Follows who owns what, script by script. */
 export class Grants {
@@ -35,7 +41,7 @@ export class Grants {
       const before = this.#present.get(key);
       const now = new Map<string, Grant>();
       for (const owned of ownersOf(this.#run, key)) {
-        const isLate = isCopy && !PASSING.test(script);
+        const isLate = (isCopy || (isFirst && age > GIVEN_UP)) && !PASSING.test(script);
         const isGhost = isLate || this.#ended.has(owned.hold);
         const known = before?.get(owned.hold);
         const grant = known ?? { ...owned, script, at: this.#run.time.now, age, isFirst, isGhost };
