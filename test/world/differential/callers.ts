@@ -121,7 +121,8 @@ interface Opened {
 }
 
 function open(network: Network, options: LockClientOptions): Opened {
-  const settings = checkClientOptions(options);
+  // The crowd's commands come at once, in real time: on a busy machine they take seconds.
+  const settings = checkClientOptions({ replyTimeout: 60_000, ...options });
   const link = new ReplicatedLink(network);
   const client = new ServerClient(redisServer(link, settings), settings);
   client.on("error", () => {});
