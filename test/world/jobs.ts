@@ -1,6 +1,6 @@
 import { abort, ask, giveBack, type Plan } from "./callers.ts";
-import { kinds } from "./kinds.ts";
-import { JOBS_EACH, jobOf, type NotRun, runJob, type TurnLease } from "./once.ts";
+import { onceKind } from "./kinds.ts";
+import { JOBS_EACH, jobOf, type NotRun, type TurnLease } from "./once.ts";
 import type { Member, Request, Run } from "./run.ts";
 
 /** What calls were told that could not run their bodies. */
@@ -43,11 +43,7 @@ const workOf = (every: number): readonly (readonly [number, number])[] => [
 function requestOf({ dice, time }: Run, member: Member, name: string): Request {
   const request: Request = {
     ...{ member, kindName: "once", name, units: 1, wait: null, isFixed: false, since: time.now },
-    kind: {
-      ...kinds.once,
-      take: (_, client, job, { signal }) =>
-        runJob(client, job, signal, (told) => void refusals.set(request, told)),
-    },
+    kind: onceKind((told) => void refusals.set(request, told)),
     controller: dice.chance(0.1) ? new AbortController() : undefined,
     abortedAt: Number.POSITIVE_INFINITY,
   };

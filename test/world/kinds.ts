@@ -1,5 +1,6 @@
 import type { Lock, LockClient, LockOptions, PermitLease, Term, UnfencedLease } from "../../src/index.ts";
-import { runJob } from "./once.ts";
+import { leaseLike } from "./lease-like.ts";
+import { type NotRun, runJob } from "./once.ts";
 import type { Product } from "./product.ts";
 
 export type AnyLease = UnfencedLease | PermitLease;
@@ -69,16 +70,7 @@ const semaphore = (family: string, fair: boolean): Kind => ({
 
 /** The parts of a lease that a term has, with `resign` as `unlock`: it cannot be extended. */
 export const leaseOf = (term: Term, unlock = () => term.resign()): AnyLease =>
-  ({
-    get held() {
-      return term.held;
-    },
-    get signal() {
-      return term.signal;
-    },
-    get remaining() {
-      return term.remaining;
-    },
+  leaseLike(term, {
     token: term.token,
     proclaim: (value: string) => term.proclaim(value),
     unlock,
@@ -96,14 +88,14 @@ const term: Kind = {
   },
 };
 
-/** A job that runs once per interval; its turn is the lease. */
-const once: Kind = {
+/** A job that runs once per interval; its turn is the lease. `notRun`: hears why a body may not run. */
+export const onceKind = (notRun: (told: NotRun) => void): Kind => ({
   mode: "alone",
   family: "once",
   isFair: false,
   hasTokens: false,
-  take: (_, client, name, { signal }) => runJob(client, name, signal, () => {}),
-};
+  take: (_, client, name, { signal }) => runJob(client, name, signal, notRun),
+});
 
 /** By name, as a run tells them. */
 export const kinds = {
@@ -128,7 +120,7 @@ export const kinds = {
   semaphore: semaphore("sem", false),
   "fair semaphore": semaphore("fsem", true),
   term,
-  once,
+  once: onceKind(() => {}),
   spinLock: kindOf("alone", "spin", false, ({ spinLock }, client, name) => spinLock(client, name), false),
   redissonLock: kindOf(
     "alone",

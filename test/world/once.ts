@@ -1,5 +1,6 @@
 import type { LockClient, OnceOptions, OnceResult, Turn } from "../../src/index.ts";
 import type { AnyLease } from "./kinds.ts";
+import { leaseLike } from "./lease-like.ts";
 
 /** The options of a job: the same in all processes. */
 export interface Job extends Required<Pick<OnceOptions, "every" | "aligned" | "onCrash">> {
@@ -68,20 +69,11 @@ export function runJob(
       { ...options, ...(lease !== null && { lease }), ...(signal && { signal }) },
       async (turn) => {
         bodies++;
-        const own: TurnLease = {
-          get held() {
-            return turn.held;
-          },
-          get signal() {
-            return turn.signal;
-          },
-          get remaining() {
-            return turn.remaining;
-          },
+        const own: TurnLease = leaseLike(turn, {
           begin: turn.begin,
           throws: false,
           unlock: () => leave(own),
-        };
+        });
         resolve(own as unknown as AnyLease);
         await ended;
         if (own.throws) throw thrown;

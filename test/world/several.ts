@@ -1,6 +1,7 @@
 import type { MultiLease } from "../../src/index.ts";
 import { abort, enter, leaving, leftTogether, type Plan, refuse } from "./callers.ts";
 import { type AnyLease, type KindName, kinds } from "./kinds.ts";
+import { leaseLike } from "./lease-like.ts";
 import type { Holding, Member, Request, Run, Together } from "./run.ts";
 
 /** Kinds whose locks are members: multi-locks order them by name. */
@@ -82,12 +83,4 @@ async function hold(run: Run, { process }: Member, requests: readonly Request[],
 
 /** The lease of one of them: held while all are. */
 const memberOf = (lease: MultiLease, name: string): AnyLease =>
-  ({
-    get held() {
-      return lease.held;
-    },
-    get signal() {
-      return lease.signal;
-    },
-    token: lease.tokens.get(name),
-  }) as unknown as AnyLease;
+  leaseLike(lease, { token: lease.tokens.get(name) }) as unknown as AnyLease;
