@@ -162,6 +162,7 @@ export default defineConfig({
           name: "world",
           include: ["test/world/**/*.test.ts"],
           exclude: [...VIRTUAL_TIME, SAME_AS_REDIS, PLANTS],
+          isolate: false,
           ...PATIENT,
         },
       },
