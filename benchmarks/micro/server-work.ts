@@ -79,7 +79,7 @@ async function record(
     if (/^s?subscribe$/i.test(name)) channels.push(...args);
     else if (/^flushall$/i.test(name)) commands.length = 0;
     else if (/^echo$/i.test(name)) monitor.emit("end of recording");
-    else if (source !== "lua") commands.push([name, ...args]);
+    else if (source !== "lua") commands.push([name, ...args.map(unescaped)]);
   });
   const { tasks = 1 } = load;
   const task = (acquisitions: number) => ({
@@ -114,6 +114,17 @@ async function record(
     monitor.disconnect();
   }
 }
+
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\u0007" };
+
+/**
+ * MONITOR escapes what it shows, and ioredis removes only the escapes of quotes. A script is sent by
+ * its text when a re-check or a withdrawal needs it for the first time, on a busy machine.
+ */
+const unescaped = (shown: string): string =>
+  shown.replace(/\\(?:x([0-9a-f]{2})|(.))/g, (_, hex?: string, one = "") =>
+    hex ? String.fromCharCode(Number.parseInt(hex, 16)) : (ESCAPES[one] ?? one),
+  );
 
 async function replay(redis: Redis, meter: Meter, commands: readonly Command[]): Promise<ServerWork> {
   await redis.flushall();

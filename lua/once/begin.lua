@@ -6,7 +6,7 @@
 --       3 every ms    how long a turn lasts
 --       4 "1": turns are slots of the server's clock; "0": they count from the beginning of the last one
 --       5 "keep": a crash does not free the turn before its end; "again": it does, after the lease
---       6 not after   server time in µs after which this command is stale
+--       6 before      server time in µs from which on this command begins nothing
 -- RETURNS { OWNER, now µs, begin µs, ttl ms }  { MINE, now µs, begin µs, ttl ms }   it runs for this hold
 --         { HELD, now µs, ttl ms }             another one runs
 --         { GONE, now µs, ms left }            it was done; the caller's interval ends after that time
@@ -19,16 +19,18 @@
 -- @include start
 -- @include ../handoff/time
 local lease, every, aligned = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == "1"
--- RACE: a copy that the network delayed would begin a turn that no caller runs.
-if now > tonumber(ARGV[6]) then
-  return { STALE, now }
-elseif isMine then
+if isMine then
+  -- RACE: its caller has no answer yet, and asks again until then, also after the end of the interval
+  -- in which the turn began.
   local left = call("PTTL", turn)
   if left < lease then
     call("PEXPIRE", turn, lease)
     left = lease
   end
   return { MINE, now, begin, left }
+elseif now >= tonumber(ARGV[6]) then
+  -- RACE: a copy that the network delayed would begin a turn that no caller runs.
+  return { STALE, now }
 elseif isRunning then
   return { HELD, now, call("PTTL", turn) }
 elseif value and tonumber(begin) > now then

@@ -41,6 +41,12 @@ export class Beginning implements Abortable {
   #isUnsure = false;
   /** When the unanswered query was sent, on the monotonic clock. Null: there is none. */
   #askedAt: number | null = null;
+  /**
+   * When the interval ends in which it asked first, in ms of the server's time. Null: that is not
+   * known, or over, and the next query is the first one again. Infinite: Redis takes longer to answer
+   * than an interval lasts.
+   */
+  #end: number | null = null;
   /** Functions that end its pause. */
   readonly #pauses = new Set<() => void>();
 
@@ -112,15 +118,13 @@ export class Beginning implements Abortable {
     const { commands } = this.#client;
     const { name } = this.#hold;
     let failure: unknown;
-    let isLate = false;
     for (let failures = 0; this.#told; failures++) {
       if (this.#client.isClosed) throw new ClientClosedError(name);
       // While the connection is away, queries would only pile up in it.
       if (!commands.isAway && !commands.ended) {
         try {
-          const answer = await this.#ask(FIRST_REPLY * 2 ** failures, isLate);
+          const answer = await this.#ask(FIRST_REPLY * 2 ** failures);
           if (answer.is !== "stale") return answer;
-          isLate = true;
         } catch (error) {
           if (isFinal(error)) throw unavailable(name, UNKNOWN, error, nounOf(this.#scripts));
           this.#isUnsure = true;
@@ -136,16 +140,24 @@ export class Beginning implements Abortable {
     return null;
   }
 
-  async #ask(timeout: number, isLate: boolean): Promise<BeginAnswer> {
+  async #ask(timeout: number): Promise<BeginAnswer> {
     const hold = this.#hold;
+    const isFirst = this.#end === null;
+    // RACE: an earlier query may have begun a turn, and a copy of this one that the network delayed
+    // must not begin another after that turn's end: it would be taken, and no process would run it. So
+    // no copy of any query begins a turn after the interval of the first one, as far as its end is
+    // known. A turn that runs is this caller's also after that.
+    this.#end ??= this.#scripts.endOf(hold.name, this.#interval);
     const { every, lease, onCrash } = this.#interval;
     const sent = now();
     hold.asks(onCrash === "keep" ? Math.max(lease, every) : lease, sent.mono);
     this.#askedAt = sent.mono;
     try {
       const within = Math.max(1, Math.min(timeout, this.#until - sent.mono));
-      const answer = await this.#scripts.begin(hold, this.#interval, within, isLate);
+      const before = this.#end ?? Number.POSITIVE_INFINITY;
+      const answer = await this.#scripts.begin(hold, this.#interval, within, before);
       this.#isUnsure = answer.is === "ours";
+      if (answer.is === "stale") this.#end = isFirst ? Number.POSITIVE_INFINITY : null;
       if (answer.is === "ours") hold.owned({ ...answer, token: answer.begin, waits: false }, sent);
       return answer;
     } finally {

@@ -41,19 +41,23 @@ export class OnceScripts implements Renewer {
     this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
   }
 
+  /** When an interval ends that begins now, in ms of the server's time. Null: that is not known yet. */
+  endOf(name: string, { every, aligned }: Interval): number | null {
+    const now = this.#commands.notAfter(this.#keyOf(name), 0);
+    if (now === 0) return null;
+    return aligned ? now - (now % every) + every : now + every;
+  }
+
   /**
-   * `isLate`: the last one came after the end of its interval, because Redis takes long to answer.
+   * `before`: in ms of the server's time. From then on it begins nothing, and only tells whether its
+   * turn runs.
    */
-  begin(hold: Hold, interval: Interval, timeout: number, isLate: boolean): Promise<BeginAnswer> {
+  begin(hold: Hold, interval: Interval, timeout: number, before: number): Promise<BeginAnswer> {
     const { every, lease, onCrash, aligned } = interval;
     const key = this.#keyOf(hold.name);
-    // RACE: a copy of the command that the network delayed must not begin a turn after the end of
-    // the one that the first copy began: the turn would be taken, and no process would run it. So
-    // no copy counts past the end of its interval, as far as that is known.
-    const now = this.#commands.notAfter(key, 0);
-    const end = isLate ? Number.POSITIVE_INFINITY : aligned ? now - (now % every) + every : now + every;
-    const notAfter = now === 0 ? NEVER : Math.min(this.#commands.notAfter(key, timeout), end) * 1_000;
-    const args = [hold.id, lease, every, aligned ? 1 : 0, onCrash, notAfter];
+    const latest = this.#commands.notAfter(key, timeout);
+    const until = latest === 0 ? NEVER : Math.min(latest, before) * 1_000;
+    const args = [hold.id, lease, every, aligned ? 1 : 0, onCrash, until];
     return this.#commands.run(lua.begin, [key], args, (reply) => this.#begun(key, reply), timeout);
   }
 

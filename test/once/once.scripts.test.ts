@@ -31,9 +31,9 @@ interface Interval {
   readonly aligned?: 0 | 1;
   readonly crash?: "again" | "keep";
 }
-const begin = async (of: string, given: Interval = {}, notAfter = NEVER): Promise<(string | number)[]> => {
+const begin = async (of: string, given: Interval = {}, before = NEVER): Promise<(string | number)[]> => {
   const { every = 60_000, lease = 5_000, aligned = 0, crash = "again" } = given;
-  return (await run("begin", of, lease, every, aligned, crash, notAfter)) as (string | number)[];
+  return (await run("begin", of, lease, every, aligned, crash, before)) as (string | number)[];
 };
 const end = (of: string, begun: unknown, every = 60_000, aligned: 0 | 1 = 0): Promise<unknown> =>
   run("end", of, every, aligned, String(begun));
@@ -84,6 +84,17 @@ describe("a late copy", () => {
   it("of begin does nothing", async () => {
     expect((await begin(hold(1), {}, (await micros()) - 1))[0]).toBe(STALE);
     expect(await server.redis.exists(TURN)).toBe(0);
+  });
+
+  it("of begin says that its turn runs, also after its time", async () => {
+    const [, , begun] = await begin(hold(1));
+    expect(await begin(hold(1), {}, Number(begun))).toMatchObject([
+      MINE,
+      expect.anything(),
+      begun,
+      expect.anything(),
+    ]);
+    expect((await begin(hold(2), {}, Number(begun)))[0]).toBe(STALE);
   });
 
   it("of begin, in time, says that it runs, and only extends its TTL", async () => {

@@ -40,7 +40,8 @@ export const outcomes = (run: Run): Check => ({
       const isPaused = member.process.pausedUntil > since;
       // A waiter of Redisson's locks re-checks when the holder's time is over, and not before.
       const isAsking = !kind.family.startsWith("redisson") && !isPaused;
-      const isKnown = isAsking && run.time.now - silent > (kind.isFair ? NOTICED_FAIR : NOTICED);
+      const hasPlaces = kind.isFair || kind.family === "mixed";
+      const isKnown = isAsking && run.time.now - silent > (hasPlaces ? NOTICED_FAIR : NOTICED);
       if ((silent < since || isKnown) && !isInsideHere)
         run.fail(
           `${what}: LOCK_TIMEOUT after ${took.toFixed(0)} ms, and Redis could not answer in the last ` +

@@ -309,6 +309,28 @@ describe("runOnce", () => {
   );
 
   test(
+    "a copy of its second query arrives after a run that its first query began: it begins nothing",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const every = 500;
+      await run(one, () => {}, { every: 10 });
+      await world.pass(20);
+      const first = one.on("begin").executed(() => one.commands.freezeReplies(10_000));
+      const call = world.timed(run(one, () => "done", { every }));
+      await first;
+      const began = world.now();
+      await one.on("begin").sent(() => one.commands.cut({ copies: 300 }));
+      expect(world.now()).toBeGreaterThan(began + every);
+      const { result, took } = await call;
+      expect(result).toEqual({ ran: true, value: "done" });
+      // Its second query was told that its turn runs.
+      expect(took).toBeLessThan(610);
+      await one.on("begin").executed();
+      expect(world.redis.keys("job")).toEqual([]);
+    }),
+  );
+
+  test(
     "the server's clock is set back by an hour: the next run begins at the latest an interval after the next call",
     scene(async (world) => {
       const [one, other] = world.processes(2);
