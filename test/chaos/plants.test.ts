@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { inTurn } from "../support/in-turn.ts";
 import { present } from "../support/present.ts";
 import { openConnection } from "../support/servers/connection.ts";
 import type { Match } from "../support/tcp-proxy.ts";
@@ -262,7 +263,10 @@ function finds(topology: RunOptions["topology"], ills: readonly Ill[], isAtOnce 
 }
 
 describe("the checker finds a planted bug", () => {
-  describe("in locks", () => finds("standalone", ofLocks, true));
-  describe("in shared resources", () => finds("standalone", ofShared, true));
-  describe("in a quorum", () => finds("quorum", ofQuorum));
+  const groups = inTurn([
+    () => describe("in locks", () => finds("standalone", ofLocks, true)),
+    () => describe("in shared resources", () => finds("standalone", ofShared, true)),
+    () => describe("in a quorum", () => finds("quorum", ofQuorum)),
+  ]);
+  for (const group of groups) group();
 });

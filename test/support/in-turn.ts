@@ -1,6 +1,6 @@
 /**
  * In CI the one whose turn it is, by the commit's hash (`HOLDFAST_TURN`); elsewhere all. For tests that
- * do the same with each version of each client library.
+ * do the same with each of many things, and take a minute together.
  */
 export function inTurn<T>(all: readonly T[]): readonly T[] {
   const turn = process.env.HOLDFAST_TURN;
