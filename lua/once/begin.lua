@@ -20,10 +20,10 @@
 -- @include ../handoff/time
 local lease, every, aligned = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == "1"
 if isMine then
-  -- RACE: its caller has no answer yet, and asks again until then, also after the end of the interval
-  -- in which the turn began.
+  -- RACE: its caller may have no answer yet, and asks also after the end of the interval in which the
+  -- turn began. A copy may come after a crash of its process, and must not keep the turn for longer.
   local left = call("PTTL", turn)
-  if left < lease then
+  if left < lease and now < tonumber(ARGV[6]) then
     call("PEXPIRE", turn, lease)
     left = lease
   end

@@ -139,13 +139,23 @@ export abstract class BaseClient implements CommonClient {
 
   async close(options?: CloseOptions): Promise<void> {
     const { grace } = checkOptions("Cannot close the lock client", CLOSE, options);
-    this.#closing ??= this.#locks
-      .close(grace, () => this.closeBeside())
-      .finally(() => {
-        this.#scopes.close();
-        this.#parts.closed();
-      });
+    if (this.#closing) return this.#closing;
+    // RACE: a listener that `close()` calls may call it again before there is a promise to return.
+    let ends = (_: Promise<void>): void => {};
+    this.#closing = new Promise((resolve) => {
+      ends = resolve;
+    });
+    ends(this.#close(grace));
     return this.#closing;
+  }
+
+  async #close(grace: number): Promise<void> {
+    try {
+      await this.#locks.close(grace, () => this.closeBeside());
+    } finally {
+      this.#scopes.close();
+      this.#parts.closed();
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -32,9 +32,9 @@ export async function closeManager(
     for (const lease of left) lease.lose("closed");
   });
   // One time limit for all answers: a Redis that did not answer during the grace will not answer
-  // now. Leases taken only now get the time of a first command; their commands are written in any
-  // case.
-  const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
+  // now. Leases that end only now, or late in the grace, get the time of a first command; their
+  // commands are written in any case.
+  const least = Math.min(grace, UNANSWERED);
   await atMost(cleanup.end(), Math.max(least, answerBy - clocks.mono.now()));
   inbox.subscriptions.close();
   commands.detach();

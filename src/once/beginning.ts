@@ -41,12 +41,10 @@ export class Beginning implements Abortable {
   #isUnsure = false;
   /** When the unanswered query was sent, on the monotonic clock. Null: there is none. */
   #askedAt: number | null = null;
-  /**
-   * When the interval ends in which it asked first, in ms of the server's time. Null: that is not
-   * known, or over, and the next query is the first one again. Infinite: Redis takes longer to answer
-   * than an interval lasts.
-   */
-  #end: number | null = null;
+  /** When it asked first, on the monotonic clock. Null: no earlier query can begin a turn any more. */
+  #since: number | null = null;
+  /** How many first queries have come after the end of their interval. */
+  #late = 0;
   /** Functions that end its pause. */
   readonly #pauses = new Set<() => void>();
 
@@ -142,22 +140,29 @@ export class Beginning implements Abortable {
 
   async #ask(timeout: number): Promise<BeginAnswer> {
     const hold = this.#hold;
-    const isFirst = this.#end === null;
-    // RACE: an earlier query may have begun a turn, and a copy of this one that the network delayed
-    // must not begin another after that turn's end: it would be taken, and no process would run it. So
-    // no copy of any query begins a turn after the interval of the first one, as far as its end is
-    // known. A turn that runs is this caller's also after that.
-    this.#end ??= this.#scripts.endOf(hold.name, this.#interval);
     const { every, lease, onCrash } = this.#interval;
     const sent = now();
+    const isFirst = this.#since === null;
+    this.#since ??= sent.mono;
+    // RACE: an earlier query may have begun a turn, and a copy of this one that the network delayed
+    // must not begin another after that turn's end: it would be taken, and no process would run it. So
+    // no copy of any query begins a turn after the interval of the first one. A turn that runs is told
+    // also after that. If Redis takes longer to answer than an interval lasts, no query would be in
+    // time.
+    const end =
+      this.#late < LATE
+        ? this.#scripts.endOf(hold.name, this.#interval, this.#since)
+        : Number.POSITIVE_INFINITY;
     hold.asks(onCrash === "keep" ? Math.max(lease, every) : lease, sent.mono);
     this.#askedAt = sent.mono;
     try {
       const within = Math.max(1, Math.min(timeout, this.#until - sent.mono));
-      const before = this.#end ?? Number.POSITIVE_INFINITY;
-      const answer = await this.#scripts.begin(hold, this.#interval, within, before);
+      const answer = await this.#scripts.begin(hold, this.#interval, within, end);
       this.#isUnsure = answer.is === "ours";
-      if (answer.is === "stale") this.#end = isFirst ? Number.POSITIVE_INFINITY : null;
+      if (answer.is === "stale") {
+        this.#since = null;
+        if (isFirst) this.#late++;
+      }
       if (answer.is === "ours") hold.owned({ ...answer, token: answer.begin, waits: false }, sent);
       return answer;
     } finally {
@@ -179,6 +184,9 @@ export class Beginning implements Abortable {
       throw new LockUnavailableError(hold.name, OUTRAN, undefined, nounOf(this.#scripts));
   }
 }
+
+/** With so many late first queries an interval is too short: one may have crossed the end of a slot. */
+const LATE = 2;
 
 /** Would the same query always get this answer? Then nothing was done. */
 const isFinal = (error: unknown): boolean =>

@@ -14,6 +14,7 @@ import {
   type ReleaseAnswer,
   type RenewAnswer,
 } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 
 /** The answer to an attempt to begin. `at` and `begin` are the server's time in µs. */
 export type BeginAnswer =
@@ -41,11 +42,16 @@ export class OnceScripts implements Renewer {
     this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
   }
 
-  /** When an interval ends that begins now, in ms of the server's time. Null: that is not known yet. */
-  endOf(name: string, { every, aligned }: Interval): number | null {
+  /**
+   * When an interval ends that began then, on the monotonic clock, in ms of the server's time: early
+   * rather than late. Infinite: the server has not reported its time yet.
+   */
+  endOf(name: string, { every, aligned }: Interval, since: number): number {
     const now = this.#commands.notAfter(this.#keyOf(name), 0);
-    if (now === 0) return null;
-    return aligned ? now - (now % every) + every : now + every;
+    if (now === 0) return Number.POSITIVE_INFINITY;
+    // RACE: rounded up, it could be in the next slot, in which a late copy would begin a turn.
+    const began = Math.floor(now - 1 - (clocks.mono.now() - since));
+    return aligned ? began - (began % every) + every : began + every;
   }
 
   /**

@@ -86,14 +86,16 @@ describe("a late copy", () => {
     expect(await server.redis.exists(TURN)).toBe(0);
   });
 
-  it("of begin says that its turn runs, also after its time", async () => {
+  it("of begin, late, says that its turn runs, and does not extend its TTL", async () => {
     const [, , begun] = await begin(hold(1));
+    await server.redis.pexpire(TURN, 1_000);
     expect(await begin(hold(1), {}, Number(begun))).toMatchObject([
       MINE,
       expect.anything(),
       begun,
       expect.anything(),
     ]);
+    expect(await server.redis.pttl(TURN)).toBeLessThanOrEqual(1_000);
     expect((await begin(hold(2), {}, Number(begun)))[0]).toBe(STALE);
   });
 

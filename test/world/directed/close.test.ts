@@ -57,6 +57,42 @@ describe("close()", () => {
   );
 
   test(
+    "a holder unlocks late in the grace: its release is answered",
+    scene(async (world) => {
+      const [near] = world.processes(1, { connection: "own", replyTimeout: 1_000 });
+      const held = await near.take("lock", { lease: 20_000 });
+      world.delay(5);
+      const closing = near.does(() => near.client.close({ grace: 5_000 }));
+      await world.pass(2_000);
+      const { result, took } = await world.timed(outcomeOf(held.unlock()));
+      expect(result).toBeNull();
+      expect(took).toBeLessThan(20);
+      await closing;
+    }),
+  );
+
+  test(
+    "a listener calls close() in the midst of it: the first one's grace counts, and both end together",
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      const held = await far.take("lock");
+      const own = await near.take("lock", { name: "b" });
+      const waiting = outcomeOf(near.take("lock"));
+      await world.pass(20);
+      const seconds: Promise<void>[] = [];
+      near.client.on("giveup", () => seconds.push(near.client.close({ grace: 0 })));
+      const first = near.does(() => near.client.close({ grace: 5_000 }));
+      expect(await waiting).toEqual(CLOSED);
+      await world.pass(100);
+      expect(own.held).toBe(true);
+      await own.unlock();
+      expect(seconds).toHaveLength(1);
+      expect((await world.timed(Promise.all([first, ...seconds]))).took).toBeLessThan(10);
+      await held.unlock();
+    }),
+  );
+
+  test(
     "while a re-check is unanswered: its place is given up, and no late copy brings it back",
     scene(async (world) => {
       const [near, far] = world.processes(2);

@@ -331,6 +331,27 @@ describe("runOnce", () => {
   );
 
   test(
+    "the same, and the server's time was not known at its first query",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const every = 500;
+      one.losesCommands("fail");
+      const first = one.on("begin").executed(() => one.commands.cut({ back: 5 }));
+      const call = run(one, () => "done", { every });
+      await first;
+      const began = world.now();
+      await world.pass(8);
+      one.losesCommands("sent again");
+      await (await one.take("lock")).unlock();
+      await one.on("begin").sent(() => one.commands.cut({ copies: 480 }));
+      expect(await call).toEqual({ ran: true, value: "done" });
+      await one.on("begin").executed();
+      expect(world.now()).toBeGreaterThan(began + every);
+      expect(world.redis.keys("job")).toEqual([]);
+    }),
+  );
+
+  test(
     "the server's clock is set back by an hour: the next run begins at the latest an interval after the next call",
     scene(async (world) => {
       const [one, other] = world.processes(2);

@@ -250,8 +250,8 @@ export class SceneProcess {
     this.#awayFor(ms, "messages");
   }
 
-  /** From now on its driver does not send again what the connection has lost. */
-  losesCommands(how: "fail" | "forgotten"): void {
+  /** What its driver does from now on with what the connection has lost. At first it sends it again. */
+  losesCommands(how: "fail" | "forgotten" | "sent again"): void {
     this.member.link.atLoss = how;
   }
 

@@ -23,8 +23,8 @@ export const once: readonly Plant[] = [
     bug: "A copy of a repeated query begins a turn after the run that the first query began.",
     promise: "A copy of its second query arrives after a run that its first query began: it begins nothing.",
     file: "src/once/beginning.ts",
-    replaces: "this.#end ??= this.#scripts",
-    by: "this.#end = this.#scripts",
+    replaces: "this.#since ??= sent.mono",
+    by: "this.#since = sent.mono",
     test: {
       project: "world",
       file: "test/world/directed/run-once.test.ts",
