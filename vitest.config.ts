@@ -22,7 +22,11 @@ const CONTRACTS = "test/**/*.contract.test.ts";
 /** These measure time, CPU or memory of large crowds: for a quiet machine, by hand. */
 const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-beside-waiters.test.ts"];
 /** These run in virtual time. */
-const VIRTUAL_TIME = ["test/contract/virtual-time.test.ts", "test/world/virtual-time.test.ts"];
+const VIRTUAL_TIME = [
+  "test/contract/virtual-time.test.ts",
+  "test/errors/ways-out.test.ts",
+  "test/world/virtual-time.test.ts",
+];
 
 /** Each plants a bug in a copy of the package, and runs seeds of the world on it. */
 const PLANTS = "test/world/plants/*.test.ts";

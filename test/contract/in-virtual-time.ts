@@ -3,10 +3,9 @@ import { checkClientOptions, type LockClientOptions } from "../../src/api/option
 import { redisServer } from "../../src/client/server.ts";
 import { ServerClient } from "../../src/client/server-client.ts";
 import type { LockClient } from "../../src/index.ts";
-import type { QuorumClient } from "../../src/quorum/index.ts";
+import type { QuorumClient, QuorumClientOptions } from "../../src/quorum/index.ts";
 import { MajorityClient } from "../../src/quorum/majority-client.ts";
 import { checkQuorumOptions } from "../../src/quorum/options.ts";
-import type { Link } from "../../src/redis/driver.ts";
 import { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import type { Exemption } from "../support/exemption.ts";
@@ -46,9 +45,22 @@ function connectionTo(network: ProcessNetwork): Redis {
 }
 
 /** The real client on one Redis in memory. */
-function clientOn(redis: Redis, options?: LockClientOptions): LockClient {
+export function clientOn(redis: Redis, options?: LockClientOptions): LockClient {
   const settings = checkClientOptions(options);
   return new ServerClient(redisServer(linkOf(redis), settings), settings);
+}
+
+/** The real client of a quorum on several of them. */
+export const quorumOn = (nodes: readonly Redis[], options?: QuorumClientOptions): QuorumClient =>
+  new MajorityClient(nodes.map(linkOf), checkQuorumOptions({ restartDelay: 0, ...options }));
+
+/** A Redis in memory with one connection to it. `freeze`: it does not answer for so many ms. */
+export function startMaster(): { readonly redis: Redis; readonly freeze: (ms: number) => void } {
+  const { network } = start();
+  const freeze = (ms: number): void => {
+    for (const wire of network.wires) wire.freeze(ms);
+  };
+  return { redis: connectionTo(network), freeze };
 }
 
 const one = async (): Promise<Topology> => {
@@ -96,10 +108,7 @@ const three = async (): Promise<Topology> => {
     ...COMMON,
     connect,
     group,
-    client: (first, options) => {
-      const links: Link[] = group(first).map(linkOf);
-      return new MajorityClient(links, checkQuorumOptions({ restartDelay: 0, ...options }));
-    },
+    client: (first, options) => quorumOn(group(first), options),
     admins: async () => group(connect()),
     adminOf: async () => connect(),
   };

@@ -1,30 +1,25 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type BaseLease,
-  createLockClient,
-  type LockClient,
-  LockLostError,
-  LockUnavailableError,
-  type Term,
-} from "../../src/index.ts";
-import { createQuorumClient, type QuorumClient } from "../../src/quorum/index.ts";
+import { describe, expect, it } from "vitest";
+import { type BaseLease, LockLostError, LockUnavailableError, type Term } from "../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
-import type { LocalServer } from "../../tools/redis/index.ts";
-import { freshName, Parties } from "../support/fixture.ts";
-import { launchAll } from "../support/servers/launch-all.ts";
-import { TcpProxy } from "../support/tcp-proxy.ts";
+import { clientOn, quorumOn, startMaster } from "../contract/in-virtual-time.ts";
+import { freshName } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
+import { whileTimePasses } from "../world/virtual-time.ts";
 
-// Every way out of a block that has a lock, in every state of the lock. What the caller gets is what
-// the table of docs/errors.md says.
+// Every way out of a block that has a lock, in every state of the lock, in virtual time. What the
+// caller gets is what the table of docs/errors.md says.
 
 /** ms: every lost lease here ends after that. */
 const SHORT = 2_000;
 /** ms: a release that Redis does not confirm fails after that. */
 const REPLY = 300;
+
+/** ms: longer than both. */
+const FROZEN_FOR = 3_000;
 
 /** The rows of the table, by the state of the lock and what the body does. */
 const STATES = [
@@ -66,27 +61,10 @@ interface Way {
   readonly run: (form: Form, name: string, lease: number | undefined, body: Body) => Promise<unknown>;
 }
 
-const parties = new Parties();
-let servers: LocalServer[] = [];
-let proxies: TcpProxy[] = [];
-let locks: LockClient;
-let quorum: QuorumClient;
-
-beforeAll(async () => {
-  servers = await launchAll(3, {});
-  proxies = await Promise.all(servers.map((server) => TcpProxy.start(server)));
-  const joined = await Promise.all(proxies.map(({ url }) => parties.join({ url })));
-  const nodes = joined.map(({ redis }) => redis);
-  locks = createLockClient(nodes[0] as Redis, { replyTimeout: REPLY });
-  quorum = createQuorumClient(nodes, { restartDelay: 0, replyTimeout: REPLY });
-});
-afterAll(async () => {
-  for (const proxy of proxies) proxy.thaw();
-  await Promise.all([locks, quorum].map((client) => client.close({ grace: 0 })));
-  await parties.close();
-  await Promise.all(proxies.map((proxy) => proxy.stop()));
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const masters = [startMaster(), startMaster(), startMaster()];
+const nodes = masters.map(({ redis }) => redis);
+const locks = clientOn(nodes[0] as Redis, { replyTimeout: REPLY });
+const quorum = quorumOn(nodes, { replyTimeout: REPLY });
 
 /** What callers have of a lease. */
 type Taken = Seen & AsyncDisposable & Partial<Disposable> & { [how in End]?: () => Promise<void> };
@@ -217,12 +195,13 @@ interface Cell {
   readonly teller: string;
 }
 
+/** When Redis answers again, on the monotonic clock. */
+let frozenUntil = 0;
 const freeze = (): void => {
-  for (const proxy of proxies) proxy.freeze();
+  frozenUntil = performance.now() + FROZEN_FOR;
+  for (const master of masters) master.freeze(FROZEN_FOR);
 };
-const thaw = (): void => {
-  for (const proxy of proxies) proxy.thaw();
-};
+const thaw = (): Promise<void> => delay(Math.max(0, frozenUntil - performance.now()));
 
 /** Runs cells of one state side by side, and says in the words of the table what their callers got. */
 async function outcomesOf(way: Way, cells: readonly Cell[]): Promise<(string | null)[]> {
@@ -315,7 +294,7 @@ async function everyBlock(way: Way, state: number): Promise<void> {
       (state === 3 ? Object.keys(TELLERS) : [""]).map((teller): Cell => ({ row, form, teller })),
     ),
   );
-  const outcomes = await outcomesOf(way, cells);
+  const outcomes = await whileTimePasses(() => outcomesOf(way, cells));
   const said = cells.map(({ form, row, teller }, i) => {
     const title = `${row.body} ${teller} ${form}`;
     return [title, outcomes[i] === null ? null : row.expected[form], outcomes[i]] as const;

@@ -17,7 +17,7 @@ it.each([
   const run = (name: keyof typeof onceLua, ...argv: (string | number)[]) =>
     redis.eval(onceLua[name].lua, ["turn"], argv.map(String));
   const begin = (hold: string) =>
-    run("begin", hold, 30_000, HOUR, aligned, "again", now * 1_000) as unknown[];
+    run("begin", hold, 30_000, HOUR, aligned, "again", now * 1_000 + 1) as unknown[];
   const [code, , begun] = begin("first");
   expect(code).toBe(OWNER);
   expect(run("end", "first", HOUR, aligned, String(begun))).toBe(RELEASED);
