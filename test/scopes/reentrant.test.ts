@@ -116,11 +116,12 @@ describe("a call that waits for its own scope", () => {
       const begun = performance.now();
       await until(() => performance.now() - begun > 500);
       expect(seen).toEqual([]);
+      // Before the scope gets the lock: a busy machine says late that it has it.
+      const freed = performance.now();
       await foreign.unlock();
       const first = (await calls[0]) as Lease;
-      const got = performance.now();
       await until(() => seen.length > 0, { what: "the warning" });
-      expect(performance.now() - got).toBeGreaterThan(190);
+      expect(performance.now() - freed).toBeGreaterThan(190);
       await first.unlock();
       await (await calls[1])?.unlock();
     });
