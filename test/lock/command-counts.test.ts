@@ -105,8 +105,9 @@ describe("the number of commands", () => {
           for (let i = 0; i < rounds; i++) await (await locks.lock(name).lock()).unlock();
         }),
       );
-      // A recall may arrive just after the release of its hold, which is then withdrawn in vain.
-      expect(await count.waiting()).toBeLessThanOrEqual(1.01 * 2 * clients * rounds);
+      // A recall may arrive just after the release of its hold, which is then withdrawn in vain: more
+      // often on a busy machine.
+      expect(await count.waiting()).toBeLessThanOrEqual(1.1 * 2 * clients * rounds);
     },
   );
 
