@@ -1,5 +1,5 @@
 import type { Lock, LockClient, LockOptions, PermitLease, Term, UnfencedLease } from "../../src/index.ts";
-import { leaseLike } from "./lease-like.ts";
+import { leaseLike } from "../support/lease-like.ts";
 import { type NotRun, runJob } from "./once.ts";
 import type { Product } from "./product.ts";
 

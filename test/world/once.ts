@@ -1,6 +1,6 @@
 import type { LockClient, OnceOptions, OnceResult, Turn } from "../../src/index.ts";
+import { leaseLike } from "../support/lease-like.ts";
 import type { AnyLease } from "./kinds.ts";
-import { leaseLike } from "./lease-like.ts";
 
 /** The options of a job: the same in all processes. */
 export interface Job extends Required<Pick<OnceOptions, "every" | "aligned" | "onCrash">> {

@@ -1,7 +1,7 @@
 import type { MultiLease } from "../../src/index.ts";
+import { leaseLike } from "../support/lease-like.ts";
 import { abort, enter, leaving, leftTogether, type Plan, refuse } from "./callers.ts";
 import { type AnyLease, type KindName, kinds } from "./kinds.ts";
-import { leaseLike } from "./lease-like.ts";
 import type { Holding, Member, Request, Run, Together } from "./run.ts";
 
 /** Kinds whose locks are members: multi-locks order them by name. */

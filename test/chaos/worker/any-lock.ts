@@ -8,6 +8,7 @@ import type {
   Term,
   UnfencedLease,
 } from "../../../src/index.ts";
+import { leaseLike } from "../../support/lease-like.ts";
 import { lockOf } from "../../support/permit.ts";
 import { callOf, turnOf } from "../../support/turn.ts";
 import { PERMITS } from "../arenas/arena.ts";
@@ -95,21 +96,12 @@ function asAny(lease: OneLease): AnyLease {
     if ("tokens" in lease) return lease.tokens.get(lock) ?? null;
     return "token" in lease ? lease.token : null;
   };
-  return {
-    token: (lock) => fence(lock) ?? ("names" in lease ? 0 : turnOf(lease)),
-    told: (lock) => toldAs(lock, fence(lock), "names" in lease ? 0 : callOf(lease)),
-    get held() {
-      return lease.held;
-    },
-    get signal() {
-      return lease.signal;
-    },
-    get remaining() {
-      return lease.remaining;
-    },
-    extend: (ms) => lease.extend(ms),
+  return leaseLike(lease, {
+    token: (lock: string) => fence(lock) ?? ("names" in lease ? 0 : turnOf(lease)),
+    told: (lock: string) => toldAs(lock, fence(lock), "names" in lease ? 0 : callOf(lease)),
+    extend: (ms: number) => lease.extend(ms),
     unlock: () => ("release" in lease ? lease.release() : lease.unlock()),
-  };
+  });
 }
 
 const electionOf = (locks: LockClient, name: string): Election => locks.election(name, { lease: TERM_LEASE });
