@@ -21,9 +21,9 @@
 local lease, every, aligned = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == "1"
 if isMine then
   -- RACE: its caller may have no answer yet, and asks also after the end of the interval in which the
-  -- turn began. A copy may come after a crash of its process, and must not keep the turn for longer.
+  -- turn began. Its body needs the whole lease, or another could begin before it is renewed.
   local left = call("PTTL", turn)
-  if left < lease and now < tonumber(ARGV[6]) then
+  if left < lease then
     call("PEXPIRE", turn, lease)
     left = lease
   end

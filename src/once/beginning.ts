@@ -43,7 +43,7 @@ export class Beginning implements Abortable {
   #askedAt: number | null = null;
   /** When it asked first, on the monotonic clock. Null: no earlier query can begin a turn any more. */
   #since: number | null = null;
-  /** How many first queries have come after the end of their interval. */
+  /** How many queries were too late although they were first, or took an interval to be answered. */
   #late = 0;
   /** Functions that end its pause. */
   readonly #pauses = new Set<() => void>();
@@ -161,7 +161,7 @@ export class Beginning implements Abortable {
       this.#isUnsure = answer.is === "ours";
       if (answer.is === "stale") {
         this.#since = null;
-        if (isFirst) this.#late++;
+        if (isFirst || clocks.mono.now() - sent.mono >= every) this.#late++;
       }
       if (answer.is === "ours") hold.owned({ ...answer, token: answer.begin, waits: false }, sent);
       return answer;
@@ -185,7 +185,7 @@ export class Beginning implements Abortable {
   }
 }
 
-/** With so many late first queries an interval is too short: one may have crossed the end of a slot. */
+/** With so many late queries an interval is too short: one may have crossed the end of a slot. */
 const LATE = 2;
 
 /** Would the same query always get this answer? Then nothing was done. */
