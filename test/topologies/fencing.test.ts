@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import { createLockClient } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
@@ -6,12 +6,12 @@ import { freshName } from "../support/fixture.ts";
 import type { Connection } from "../support/servers/connection.ts";
 import { topologies } from "../support/servers/kinds.ts";
 import type { Topology } from "../support/servers/topology.ts";
-import { isWanted } from "../support/servers/wanted.ts";
+import { describeOnWanted } from "../support/servers/wanted.ts";
 
 // Fenced writes wherever Redis runs: the fence lies in the slot of its resource, whatever braces
 // the names have.
 
-describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
+describeOnWanted(topologies, ({ launch }) => {
   let topology: Topology;
   let redis: Connection;
   const token = Date.now() * 1_000;

@@ -8,7 +8,7 @@ import { RedisCluster } from "../support/servers/cluster.ts";
 import { topologies } from "../support/servers/kinds.ts";
 import { SentinelGroup } from "../support/servers/sentinel.ts";
 import type { Topology } from "../support/servers/topology.ts";
-import { isWanted } from "../support/servers/wanted.ts";
+import { describeOnWanted } from "../support/servers/wanted.ts";
 
 // Transactions on every way to have Redis; slots that move and primaries that fall while a body runs.
 
@@ -25,7 +25,7 @@ const add =
     return tx;
   };
 
-describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
+describeOnWanted(topologies, ({ launch }) => {
   let topology: Topology;
   beforeAll(async () => {
     topology = await launch();
