@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { clocks } from "../../src/util/clock.ts";
 import { failure } from "../contract/observe.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
 import { until } from "../support/until.ts";
@@ -53,4 +54,21 @@ it.each(["yesterday", "-5", ""])("a clock that is %j is repaired by the next vot
     await until(async () => Number(await stage.admin(2).get(stage.clock)) >= token);
   });
   await free();
+});
+
+it("a clock with fractions of a microsecond: the reserve for local hand-offs is whole", async () => {
+  const { wall } = clocks;
+  const later = Date.now() + 60_000;
+  // ….5 and 5 more are both rounded to even numbers: 4 apart.
+  clocks.wall = { now: () => later + 0.5495 };
+  try {
+    const { locks } = await stage.join({ localHandoffs: 5 });
+    const lease = await locks.lock(stage.name).lock();
+    await until(() => stage.isEverywhere());
+    for (const node of [1, 2, 3]) expect(await stage.admin(node).get(stage.clock)).toBe(`${lease.token + 5}`);
+    await lease.unlock();
+    await free();
+  } finally {
+    clocks.wall = wall;
+  }
 });
