@@ -49,7 +49,11 @@ export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: n
   await find(plant);
   const { file, title, project } = plant.test;
   await using copy = await copyWith(isPlanted ? plant : null, project === "world" ? undefined : PARTS);
-  const by = project === "world" ? ["--config", await plainConfig(copy.root)] : ["--project", project];
+  // What is compiled of a copy, no other run can use.
+  const by =
+    project === "world"
+      ? ["--config", await plainConfig(copy.root)]
+      : ["--project", project, "--experimental.fsModuleCache=false"];
   const args = ["node_modules/vitest/vitest.mjs", "run", ...by, file, "--reporter", "json"];
   const pattern = title.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"));
