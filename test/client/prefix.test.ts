@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import {
   createLockClient,
@@ -289,31 +289,33 @@ describe.skipIf(!serverIs("7.0"))("the command line with --prefix, as a user of 
   );
 });
 
-describe.skipIf(!serverIs("7.0")).each(inTurn(DRIVERS))(
-  "in Cluster, with %s, a user of one prefix's keys",
-  (driver) => {
+describe.skipIf(!serverIs("7.0"))("in Cluster, a user of one prefix's keys", () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await RedisCluster.launch();
+  });
+  afterAll(async () => {
+    await parties.close();
+    await cluster.stop();
+  });
+
+  describe.each(inTurn(DRIVERS))("with %s", (driver) => {
     it.each<Maker>(["lock", "permit", "writeLock"])("may use %s", async (kind) => {
-      const cluster = await RedisCluster.launch();
-      try {
-        const user = await addUser(cluster, `~${prefix}*`, `&${prefix}*`, "+@all");
-        const create = (redis: Redis) =>
-          createLockClient(carrierOf(redis, driver), { prefix }) satisfies LockClient;
-        const [a, b] = [
-          await parties.join({ connect: () => cluster.connect(user), create }),
-          await parties.join({ connect: () => cluster.connect(user), create }),
-        ];
-        await useAll(kind, a, b);
-        for (const node of await cluster.admins()) {
-          expect((await node.keys("*")).filter((key) => !key.startsWith(prefix))).toEqual([]);
-          expect(await node.call("ACL", "LOG")).toEqual([]);
-        }
-        await parties.close();
-      } finally {
-        await cluster.stop();
+      const user = await addUser(cluster, `~${prefix}*`, `&${prefix}*`, "+@all");
+      const create = (redis: Redis) =>
+        createLockClient(carrierOf(redis, driver), { prefix }) satisfies LockClient;
+      const [a, b] = [
+        await parties.join({ connect: () => cluster.connect(user), create }),
+        await parties.join({ connect: () => cluster.connect(user), create }),
+      ];
+      await useAll(kind, a, b);
+      for (const node of await cluster.admins()) {
+        expect((await node.keys("*")).filter((key) => !key.startsWith(prefix))).toEqual([]);
+        expect(await node.call("ACL", "LOG")).toEqual([]);
       }
     });
-  },
-);
+  });
+});
 
 describe.skipIf(!serverIs("7.0"))("at each master of a quorum", () => {
   const stage = new QuorumStage(3);

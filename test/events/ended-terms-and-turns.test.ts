@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { isLockLost, type LockClient, LockUnavailableError, type LossReason } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { failure, Gate, record } from "../contract/observe.ts";
+import { block } from "../support/block.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -85,7 +86,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
     reason: "expired",
     lease: 300,
     end(_party, _name, _door, lease) {
-      for (const since = performance.now(); performance.now() - since < lease + 50; );
+      block(lease + 50);
       return undefined;
     },
   },

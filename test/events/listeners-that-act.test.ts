@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
+import { block } from "../support/block.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { until } from "../support/until.ts";
@@ -26,10 +27,7 @@ it("a caller that aborts when a listener reports its wait for its own client lea
     else if (isSlow) {
       // The answer that queues it is read when two of its leases are over.
       isSlow = false;
-      setImmediate(() => {
-        const until = performance.now() + 60;
-        while (performance.now() < until);
-      });
+      setImmediate(() => block(60));
     }
   });
   const held = await locks.lock(name).lock({ lease: 60_000 });
@@ -90,8 +88,7 @@ it("a caller that a listener starts when its lease ends has the lock next", asyn
   let third: ReturnType<typeof lock.tryLock> | undefined;
   locks.on("acquire", () => {
     if (third) return;
-    const until = performance.now() + 300;
-    while (performance.now() < until);
+    block(300);
     third = lock.tryLock();
   });
   const [first, second] = await Promise.all([lock.tryLock({ lease: 200 }), lock.tryLock()]);

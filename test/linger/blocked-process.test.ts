@@ -1,4 +1,5 @@
 import { afterAll, expect, it } from "vitest";
+import { block } from "../support/block.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -6,12 +7,6 @@ const parties = new Parties();
 afterAll(parties.close);
 
 const WINDOW = 300;
-
-/** The event loop stands still, so no timer ends what is kept. */
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
 
 it("a process that was suspended for longer than a lock may linger acquires it again, without a loss or an error", async () => {
   const { locks } = await parties.join({ client: { grantWindow: WINDOW, linger: WINDOW / 2 } });

@@ -3,6 +3,7 @@ import { LingerLearner } from "../../src/engine/linger-learner.ts";
 import type { Lease, LockEvents } from "../../src/index.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
+import { block } from "../support/block.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { timedAwake } from "../support/stage.ts";
@@ -157,7 +158,7 @@ it("a process that releases a cached lock late, because its event loop is blocke
     const { name } = await kept();
     await (await keeper.locks.lock(name).lock()).unlock();
     const theirs = other.locks.lock(name).lock();
-    for (const end = performance.now() + 850; performance.now() < end; );
+    block(850);
     await (await theirs).unlock();
     return codes.includes("LOCK_RECALLED_LATE");
   });

@@ -2,6 +2,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { LockManager } from "../../src/engine/lock-manager.ts";
 import { countedLua as lua } from "../../src/redis/lua.generated.ts";
 import { Actor } from "../support/actor.ts";
+import { block } from "../support/block.ts";
 import { freshName } from "../support/fixture.ts";
 import { heard, KeptReadsStage } from "../support/kept-reads.ts";
 import { STAY_FRESH } from "../support/stays.ts";
@@ -10,12 +11,6 @@ import { until } from "../support/until.ts";
 // How the time of reads that are kept ends where something else happens than a recall.
 
 const stage = new KeptReadsStage();
-
-/** ms that a process works without a turn of its event loop. */
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
 
 /** So long that what Redis has said is too old for a reader that does not ask. */
 const late = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Actor } from "../support/actor.ts";
+import { block } from "../support/block.ts";
 import { onNodeRedis } from "../support/carrier.ts";
 import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
@@ -83,10 +84,6 @@ describe("a process that blocks its event loop for longer than the time of a fir
   // Theirs alone: a free lock's first command has 500 ms, in which the scripts of other tests may come first.
   const own = new OwnServer();
   const join = () => own.parties.join({ url: own.url });
-  const block = (ms: number): void => {
-    const end = performance.now() + ms;
-    while (performance.now() < end);
-  };
 
   it("reads the answers that came meanwhile before it gives up", async () => {
     const name = freshName();

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { block } from "../support/block.ts";
 
 /** ms */
 export const LEASE = 800;
@@ -8,11 +9,6 @@ export interface Held {
   readonly held: boolean;
   readonly remaining: number;
   assertHeld(): void;
-}
-
-/** Blocks this process's only thread, as a long computation does. */
-function block(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 /** The lines after the pause. */

@@ -8,6 +8,7 @@ import type { Call, Link, LinkEvents, ListenerEvents } from "../../src/redis/dri
 import { linkTo } from "../../src/redis/drivers.ts";
 import { type Script, ScriptKeys } from "../../src/redis/script.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { block } from "../support/block.ts";
 import { connectionIds, trackUnhandled } from "../support/leaks.ts";
 import { type NodeRedisOptions, openNodeRedis } from "../support/node-redis.ts";
 import { until } from "../support/until.ts";
@@ -203,7 +204,7 @@ describe.each(LIBRARIES)("%s", (library, connect) => {
       const first = nextTurn().then(() => link.heldUntil);
       const since = performance.now();
       const call = send(link, ECHO, [], ["2"]);
-      while (performance.now() < since + 5 * HELD_BACK);
+      block(5 * HELD_BACK);
       expect(await first).toBeGreaterThanOrEqual(since + 5 * HELD_BACK);
       await call.reply;
     },

@@ -20,6 +20,7 @@ import { instrument } from "../../src/tools/telemetry/otel.ts";
 import { register } from "../../src/tools/telemetry/prometheus.ts";
 import { createLockUI } from "../../src/tools/ui/index.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
+import { block } from "../support/block.ts";
 import { carrierOf } from "../support/carrier.ts";
 import { circle } from "../support/circles.ts";
 import { compiled } from "../support/compiled.ts";
@@ -186,7 +187,7 @@ async function isRecalled(stage: Stage): Promise<void> {
 
 async function stalls(stage: Stage): Promise<void> {
   const lease = await stage.lock.lock({ lease: 300 });
-  for (const end = performance.now() + 500; performance.now() < end; );
+  block(500);
   await seen(stage);
   await lease.unlock().catch(() => {});
 }

@@ -9,6 +9,7 @@ import {
   type Term,
 } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
+import { block } from "./block.ts";
 import { nodeRedisLike } from "./carrier.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
@@ -193,10 +194,7 @@ const methods = {
   },
 
   /** Keeps the event loop busy. */
-  block(ms: number) {
-    const end = performance.now() + ms;
-    while (performance.now() < end);
-  },
+  block,
 
   hammer: (kind: Maker, name: string, options: HammerOptions) =>
     hammer(current().redis, lockOf(current().locks, kind, name), options),

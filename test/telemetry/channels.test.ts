@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 import { failure } from "../contract/observe.ts";
+import { block } from "../support/block.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
@@ -267,8 +268,3 @@ describe("a point channel publishes", () => {
     expect(other.held).toBe(true);
   });
 });
-
-function block(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
