@@ -1,10 +1,12 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { Client } from "pg";
+import type * as Pg from "pg";
+import type { Client } from "pg";
 import { findCommand } from "../../tools/redis/command.ts";
 import { freePort } from "../../tools/redis/probe.ts";
 import { endWithProcess } from "../../tools/redis/reaper.ts";
@@ -98,6 +100,8 @@ export class Postgres {
 
 /** A client of the server with these variables. A broken connection is reported by its queries. */
 export function clientAt({ PGHOST, PGPORT, PGUSER, PGDATABASE }: PostgresEnv): Client {
+  // Loaded only when used: every process of the tests has this file.
+  const { Client } = createRequire(import.meta.url)("pg") as typeof Pg;
   const client = new Client({ host: PGHOST, port: Number(PGPORT), user: PGUSER, database: PGDATABASE });
   client.on("error", () => {});
   return client;
