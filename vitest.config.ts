@@ -37,17 +37,23 @@ const SAME_AS_REDIS = "test/world/differential/*.test.ts";
 /** What hangs is found in virtual time, so real time needs no limit; but a run must end. */
 const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
 
+/** Tests of the default suite that have this in their text. */
+const withText = (pattern: RegExp): string[] =>
+  readdirSync("test")
+    .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
+    .filter((path) => path.endsWith(".test.ts") && !/\.(faults|real)\.test\.ts$/.test(path))
+    .filter((path) => !LATE.includes(path) && pattern.test(readFileSync(path, "utf8")));
+
 /**
- * These change their process (modules of src, its clocks, flags of V8) or measure its memory, so each
- * has a process of its own. Other files share processes.
+ * These change their process (modules of Node, its clocks, flags of V8) or measure its memory, so
+ * each has a process of its own. Other files share processes.
  */
-const ALONE = readdirSync("test")
-  .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
-  .filter((path) => path.endsWith(".test.ts") && !/\.(faults|real)\.test\.ts$/.test(path))
-  .filter((path) => !LATE.includes(path))
-  .filter((path) =>
-    /vi\.mock\(|\.test\.advance\(|setFlagsFromString\(|Date\.now = /.test(readFileSync(path, "utf8")),
-  );
+const ALONE = withText(/vi\.mock\((?!"..\/..\/src\/defaults\.ts")|setFlagsFromString\(|Date\.now = /);
+
+/** These have other constants in src, or advance its clocks: each has modules of its own. */
+const FRESH = withText(/vi\.mock\("..\/..\/src\/defaults\.ts"|\.test\.advance\(/).filter(
+  (path) => !ALONE.includes(path),
+);
 
 /**
  * Does it work on this machine at all? Each kind of lock once; for the default lock also several
@@ -101,7 +107,17 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, REAL, CONTRACTS, ...ALONE, ...LATE, ...VIRTUAL_TIME],
+          exclude: [
+            OWN_SUITES,
+            SUPPORT,
+            FAULTS,
+            REAL,
+            CONTRACTS,
+            ...ALONE,
+            ...FRESH,
+            ...LATE,
+            ...VIRTUAL_TIME,
+          ],
           isolate: false,
         },
       },
@@ -111,6 +127,15 @@ export default defineConfig({
           name: "default, alone",
           include: ALONE,
           exclude: [OWN_SUITES, SUPPORT, FAULTS, REAL],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "default, fresh modules",
+          include: FRESH,
+          isolate: false,
+          setupFiles: ["test/support/fresh-modules.ts", "test/support/warnings.ts"],
         },
       },
       // The scripts by themselves, on the Redis in memory too: the default suite has them on a real one.

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { endWithProcess } from "../../tools/redis/reaper.ts";
 import type { ActorMethods, ActorOptions, Answer } from "./actor-process.ts";
 import { compiled } from "./compiled.ts";
 
@@ -9,12 +10,6 @@ interface Waiting {
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
-
-const living = new Set<ChildProcess>();
-// A stopped process does not notice that its parent has gone, and would stay forever.
-process.once("exit", () => {
-  for (const child of living) child.kill("SIGKILL");
-});
 
 /**
  * A separate process with a Redis connection and a lock client, which a test can really stop and
@@ -38,10 +33,14 @@ export class Actor {
   private constructor(child: ChildProcess, pid: number) {
     this.#child = child;
     this.pid = pid;
-    living.add(child);
     child.on("message", (answer: Answer) => this.#settle(answer));
     child.on("error", () => {}); // a message to a process that has just ended; "exit" settles the call
-    this.exit = once(child, "exit").then(([code, signal]) => this.#exited(signal ?? `code ${code}`));
+    // A stopped process does not notice that its parent has gone, and would stay forever.
+    const forget = endWithProcess(() => void child.kill("SIGKILL"));
+    this.exit = once(child, "exit").then(([code, signal]) => {
+      forget();
+      this.#exited(signal ?? `code ${code}`);
+    });
   }
 
   static async start(options: ActorOptions): Promise<Actor> {
@@ -102,7 +101,6 @@ export class Actor {
 
   #exited(how: string): void {
     this.#isOver = true;
-    living.delete(this.#child);
     for (const { reject } of this.#waiting.values()) reject(new Error(`Actor ${this.pid} ended (${how})`));
     this.#waiting.clear();
   }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { processes } from "../../src/tools/cli/run/processes.ts";
 import { codeOf } from "../../src/tools/cli/run/signals.ts";
+import { endWithProcess } from "../../tools/redis/reaper.ts";
 import { nodeRedisVersion } from "./carrier.ts";
 import { compiled } from "./compiled.ts";
 import { testUrl } from "./fixture.ts";
@@ -14,17 +15,15 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Below node_modules, so that its imports are found. */
 const folder = join(root, "node_modules", `.holdfast-cli-${process.pid}`);
 const living = new Set<ChildProcess>();
-/** Folders of projects that have the program and some packages, and that end with this process. */
-const projects: string[] = [];
 
-process.once("exit", () => {
-  for (const child of living) child.kill("SIGKILL");
-  for (const one of [folder, ...projects]) rmSync(one, { recursive: true, force: true });
-});
+/** The folder ends with this process. */
+function endsHere(folder: string): void {
+  endWithProcess(() => rmSync(folder, { recursive: true, force: true }));
+}
 
 /** A folder that ends with this process. */
 export function temporary(): string {
-  mkdirSync(folder, { recursive: true });
+  if (mkdirSync(folder, { recursive: true })) endsHere(folder);
   return mkdtempSync(join(folder, "files-"));
 }
 
@@ -35,12 +34,12 @@ export function temporary(): string {
 export function programBeside(...libraries: readonly string[]): string {
   // No folder above has any.
   const project = mkdtempSync(join(tmpdir(), "holdfast-project-"));
-  projects.push(project);
+  endsHere(project);
   mkdirSync(join(project, "node_modules"));
   for (const name of ["eventemitter3", "p-timeout", ...libraries])
     symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name.replace(/5$/, "")));
   const program = join(project, "holdfast.mjs");
-  copyFileSync(compiled(SOURCE), program);
+  copyFileSync(compiled(SOURCE, true), program);
   return program;
 }
 
@@ -76,6 +75,7 @@ export class Cli {
     const [file = "", ...rest] = wrap([process.execPath, Cli.program, ...args]);
     this.child = spawn(file, rest, { stdio: "pipe", ...options, env });
     living.add(this.child);
+    const forget = endWithProcess(() => this.child.kill("SIGKILL"));
     this.child.stdout?.on("data", (text) => {
       this.stdout += text;
     });
@@ -85,6 +85,7 @@ export class Cli {
     this.finished = new Promise((resolve) =>
       this.child.once("close", (code, signal) => {
         living.delete(this.child);
+        forget();
         resolve({
           code: signal ? codeOf(signal) : (code ?? 0),
           signal,

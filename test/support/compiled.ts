@@ -15,9 +15,11 @@ const made = new Map<string, string>();
  * sources itself takes four times the CPU time to start, and the tests start hundreds.
  *
  * @param program the file, or the text of a module whose imports are relative to the root of the repository
+ * @param looksForPackages it has the packages that are installed where it lies; false: those of this
+ *   repository
  */
-export function compiled(program: URL | string): string {
-  const key = `${program}`;
+export function compiled(program: URL | string, looksForPackages = false): string {
+  const key = `${looksForPackages} ${program}`;
   const known = made.get(key);
   if (known !== undefined) return known;
   const source: BuildOptions =
@@ -25,7 +27,8 @@ export function compiled(program: URL | string): string {
       ? { entryPoints: [fileURLToPath(program)] }
       : { stdin: { contents: program, resolveDir: ROOT, loader: "ts" } };
   const name = program instanceof URL ? basename(program.pathname, ".ts") : "text";
-  const path = write(name, { ...source, alias: { ioredis: ioredis() }, packages: "external" });
+  const alias = looksForPackages ? {} : { ioredis: ioredis() };
+  const path = write(name, { ...source, alias, packages: "external" });
   made.set(key, path);
   return path;
 }

@@ -1,23 +1,25 @@
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const doomed = new Set<() => void>();
-let listening = false;
 
 /**
  * Calls `end` when this process ends, also by SIGINT, SIGTERM or SIGHUP. It must be synchronous:
  * nothing else runs in an 'exit' hook. There is one hook for all, because Node warns from the
- * eleventh listener on.
+ * eleventh listener on; and none while nothing is to end.
  *
  * @returns a function that cancels this, for a server that has ended by itself
  */
 export function endWithProcess(end: () => void): () => void {
-  if (!listening) {
-    listening = true;
+  if (doomed.size === 0) {
     process.on("exit", endAll);
     // Before the others, because a listener registered with `once` is gone after its turn.
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-      process.prependListener(signal, endBySignal);
+    for (const signal of SIGNALS) process.prependListener(signal, endBySignal);
   }
   doomed.add(end);
-  return () => void doomed.delete(end);
+  return () => {
+    if (!doomed.delete(end) || doomed.size > 0) return;
+    process.off("exit", endAll);
+    for (const signal of SIGNALS) process.off(signal, endBySignal);
+  };
 }
 
 function endAll(): void {
