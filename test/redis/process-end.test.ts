@@ -12,11 +12,10 @@ const own = new OwnServer();
 const run = promisify(execFile);
 
 const PROGRAM = compiled(`
-  import * as redis5 from "redis5";
-  import * as redis6 from "redis";
   import { createLockClient } from "./src/index.ts";
   const [, , version, url, name, ending] = process.argv;
-  const client = (version === "5" ? redis5 : redis6).createClient({ url });
+  const { createClient } = await (version === "5" ? import("redis5") : import("redis"));
+  const client = createClient({ url });
   client.on("error", () => {});
   await client.connect();
   const locks = createLockClient(client, {

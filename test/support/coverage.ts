@@ -27,7 +27,7 @@ const WARM_UP = 300;
  * Timers of the measured code may fire meanwhile, or have to be re-armed: the smallest of several
  * measurements is the work alone.
  */
-const MEASUREMENTS = 60;
+const MEASUREMENTS = 20;
 /** Made by V8 and by compilers: the initialisers of a class's fields, esbuild's helpers. */
 const GENERATED = /^(<|__)/;
 /** Characters of a function without a name. */

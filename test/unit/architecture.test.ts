@@ -1,8 +1,17 @@
-import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it, onTestFinished } from "vitest";
+import { afterAll, expect, it, onTestFinished } from "vitest";
 import { depthOf as inheritanceOf, readClasses } from "../support/classes.ts";
 import { circles, readImports } from "../support/imports.ts";
 import { passageOf } from "../support/passage.ts";
@@ -100,13 +109,17 @@ const upward = (from: string): string[] =>
       .map((to) => `${file} → ${to}`),
   );
 
-/** A copy of src in which a line is added to a file. */
-function planted(file: string, line: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-architecture-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  cpSync(join(root, "src"), join(folder, "src"), { recursive: true });
-  appendFileSync(join(folder, file), line);
-  return folder;
+const copy = mkdtempSync(join(tmpdir(), "holdfast-architecture-"));
+cpSync(join(root, "src"), join(copy, "src"), { recursive: true });
+afterAll(() => rmSync(copy, { recursive: true }));
+
+/** Adds this to a file of a copy of src, for the test that runs. Returns the folder of the copy. */
+function planted(file: string, text: string): string {
+  const path = join(copy, file);
+  const before = existsSync(path) ? readFileSync(path) : null;
+  onTestFinished(() => (before ? writeFileSync(path, before) : rmSync(path)));
+  appendFileSync(path, text);
+  return copy;
 }
 
 it("every module of src is in a room", () => {
@@ -160,9 +173,9 @@ it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a cy
 });
 
 it("the test finds a cycle of three files", () => {
-  const folder = planted("src/util/clock.ts", 'export type { Timers } from "./planted.ts";\n');
-  appendFileSync(join(folder, "src/util/planted.ts"), 'export type { Timers } from "./print.ts";\n');
-  appendFileSync(join(folder, "src/util/print.ts"), 'export type { now } from "./clock.ts";\n');
+  planted("src/util/clock.ts", 'export type { Timers } from "./planted.ts";\n');
+  planted("src/util/planted.ts", 'export type { Timers } from "./print.ts";\n');
+  const folder = planted("src/util/print.ts", 'export type { now } from "./clock.ts";\n');
   const circle = ["src/util/clock.ts", "src/util/planted.ts", "src/util/print.ts"];
   expect(circles(readImports(folder, "src"))).toContainEqual(circle);
 });
@@ -208,9 +221,9 @@ it("an abstract class has several subclasses", () => {
   const folder = planted("src/engine/lease/watchdog.ts", alone);
   expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
   const heir = 'import { Planted as Base } from "./lease/watchdog.ts";\nexport class One extends Base {}\n';
-  appendFileSync(join(folder, "src/engine/planted.ts"), heir);
+  planted("src/engine/planted.ts", heir);
   expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
-  appendFileSync(join(folder, "src/engine/planted.ts"), "export class Two extends Base {}\n");
+  planted("src/engine/planted.ts", "export class Two extends Base {}\n");
   expect(forOne(folder)).not.toContain("src/engine/lease/watchdog.ts: Planted");
 });
 
@@ -222,9 +235,9 @@ const deeper = (from: string): string[] =>
 it(`no class of src extends more than ${MOST_ABOVE} others, one above the other`, () => {
   expect(deeper(root).sort()).toEqual(DEEPER);
   const folder = planted("src/engine/lease/watchdog.ts", "\nclass One {}\nclass Two extends One {}\n");
-  appendFileSync(join(folder, "src/engine/lease/watchdog.ts"), "class Three extends Two {}\n");
+  planted("src/engine/lease/watchdog.ts", "class Three extends Two {}\n");
   expect(deeper(folder).sort()).toEqual(DEEPER);
-  appendFileSync(join(folder, "src/engine/lease/watchdog.ts"), "class Four extends Three {}\n");
+  planted("src/engine/lease/watchdog.ts", "class Four extends Three {}\n");
   expect(deeper(folder)).toContain("src/engine/lease/watchdog.ts: Four");
 });
 
