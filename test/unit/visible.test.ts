@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { harmless, readVisible, visible } from "../../src/util/visible.ts";
+import { anyText } from "../support/any-text.ts";
 import { HOSTILE, LONE, UNPRINTABLE } from "../support/hostile-texts.ts";
 
 // How texts of other people are printed: by the command line, by messages, by the page, and as
@@ -16,7 +17,7 @@ const texts = fc
   .array(
     fc.oneof(
       fc.constantFrom(...ALL, ..."\\u0b1 '\"\0\x1b\u0301\u202e\ud83d\udc69", "\\u001b", "\\\\"),
-      fc.string({ unit: "binary", maxLength: 3 }),
+      anyText(3),
       fc.string({ unit: "grapheme", maxLength: 3 }),
     ),
     { maxLength: 6 },
@@ -39,7 +40,7 @@ it("two different texts never look alike", () => {
   fc.assert(fc.property(texts, texts, (a, b) => a === b || seen(a) !== seen(b)));
   // Two that differ in one character only.
   fc.assert(
-    fc.property(texts, fc.nat(), fc.string({ unit: "binary", maxLength: 1 }), (text, at, other) => {
+    fc.property(texts, fc.nat(), anyText(1), (text, at, other) => {
       const place = at % (text.length + 1);
       const changed = text.slice(0, place) + other + text.slice(place + 1);
       return changed === text || seen(changed) !== seen(text);
