@@ -55,10 +55,16 @@ function problemsOf(root: string, race: string): string[] {
   });
 }
 
+/** By the text: many races are prevented in one file. */
+const read = new Map<string, Set<string>>();
+
 /** The functions, methods, classes and fields of a module; the functions of a script. */
 function declared(file: string, text: string): Set<string> {
   if (file.endsWith(".lua")) return new Set(matches(text, /^local function (\w+)/gm));
+  const known = read.get(text);
+  if (known) return known;
   const names = new Set<string>();
+  read.set(text, names);
   const visit = (node: ts.Node): void => {
     if (isDeclaration(node) && node.name) names.add(node.name.getText());
     if (ts.isConstructorDeclaration(node)) names.add("constructor");
