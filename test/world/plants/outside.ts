@@ -32,9 +32,18 @@ export async function find({ name, test }: Plant): Promise<void> {
     throw new Error(`"${name}": ${test?.file} has no test "${test?.title}"`);
 }
 
-/** Directed runs need no server and no measuring of the machine: half of their time. */
+/**
+ * Directed runs need no server and no measuring of the machine: half of their time. What is compiled
+ * stays in the copy, for the next plant.
+ */
 async function plainConfig(root: string): Promise<string> {
-  const test = { include: ["test/world/directed/*.test.ts"], testTimeout: 60_000, pool: "threads" };
+  const experimental = { fsModuleCache: true, fsModuleCachePath: join(root, "compiled") };
+  const test = {
+    include: ["test/world/directed/*.test.ts"],
+    testTimeout: 60_000,
+    pool: "threads",
+    experimental,
+  };
   const path = join(root, "plain.config.mjs");
   await writeFile(path, `export default ${JSON.stringify({ test })};\n`);
   return path;
@@ -49,11 +58,7 @@ export async function run(plant: Plant, isPlanted: boolean): Promise<{ passed: n
   await find(plant);
   const { file, title, project } = plant.test;
   await using copy = await copyWith(isPlanted ? plant : null, project === "world" ? undefined : PARTS);
-  // What is compiled of a copy, no other run can use.
-  const by =
-    project === "world"
-      ? ["--config", await plainConfig(copy.root)]
-      : ["--project", project, "--experimental.fsModuleCache=false"];
+  const by = project === "world" ? ["--config", await plainConfig(copy.root)] : ["--project", project];
   const args = ["node_modules/vitest/vitest.mjs", "run", ...by, file, "--reporter", "json"];
   const pattern = title.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"));
