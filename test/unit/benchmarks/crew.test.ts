@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
 import { type Assignment, runCrew } from "../../../benchmarks/crew/crew.ts";
 import type { Program } from "../../../benchmarks/crew/member.ts";
 import { loadFigures } from "../../../benchmarks/figures/load.ts";
 import { LOAD } from "../../../benchmarks/scenarios/scenario.ts";
 import type { Start } from "../../../benchmarks/workers/protocol.ts";
-import { compiled } from "../../support/compiled.ts";
 import { freshName, testUrl } from "../../support/fixture.ts";
 
 // The processes of one round: cold, warm, and measured from one moment on.
@@ -79,8 +79,8 @@ it("a step begins in all processes at one moment, after the step before has ende
 });
 
 it("a new process notes what its first 1 000 acquisitions cost, and no callers begin before the start", async () => {
-  const worker = compiled(new URL("../../../benchmarks/workers/worker.ts", import.meta.url));
-  const program = { command: process.execPath, args: [worker] };
+  const worker = fileURLToPath(new URL("../../../benchmarks/workers/worker.ts", import.meta.url));
+  const program = { command: process.execPath, args: ["--import", "tsx", worker] };
   const chosen = assignment(program, 2, 1_200);
   const { cold, warmedUp, reports, began } = await runCrew("done", chosen, async () => {});
   const figures = loadFigures(
