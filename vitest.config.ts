@@ -37,12 +37,17 @@ const SAME_AS_REDIS = "test/world/differential/*.test.ts";
 /** What hangs is found in virtual time, so real time needs no limit; but a run must end. */
 const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
 
-/** Tests of the default suite that have this in their text. */
+/** What is not in the default suite, whatever its text. */
+const ELSEWHERE = [OWN_SUITES, SUPPORT, FAULTS, REAL];
+
+/** Test files by their path, with their text. */
+const TEXTS = readdirSync("test")
+  .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
+  .filter((path) => path.endsWith(".test.ts") && !LATE.includes(path))
+  .map((path) => [path, readFileSync(path, "utf8")] as const);
+
 const withText = (pattern: RegExp): string[] =>
-  readdirSync("test")
-    .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
-    .filter((path) => path.endsWith(".test.ts") && !/\.(faults|real)\.test\.ts$/.test(path))
-    .filter((path) => !LATE.includes(path) && pattern.test(readFileSync(path, "utf8")));
+  TEXTS.filter(([, text]) => pattern.test(text)).map(([path]) => path);
 
 /**
  * These change their process (modules of Node, its clocks, flags of V8) or measure its memory, so
@@ -107,17 +112,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [
-            OWN_SUITES,
-            SUPPORT,
-            FAULTS,
-            REAL,
-            CONTRACTS,
-            ...ALONE,
-            ...FRESH,
-            ...LATE,
-            ...VIRTUAL_TIME,
-          ],
+          exclude: [...ELSEWHERE, CONTRACTS, ...ALONE, ...FRESH, ...LATE, ...VIRTUAL_TIME],
           isolate: false,
         },
       },
@@ -126,7 +121,7 @@ export default defineConfig({
         test: {
           name: "default, alone",
           include: ALONE,
-          exclude: [OWN_SUITES, SUPPORT, FAULTS, REAL],
+          exclude: ELSEWHERE,
         },
       },
       {
@@ -134,6 +129,7 @@ export default defineConfig({
         test: {
           name: "default, fresh modules",
           include: FRESH,
+          exclude: ELSEWHERE,
           isolate: false,
           setupFiles: ["test/support/fresh-modules.ts", "test/support/warnings.ts"],
         },

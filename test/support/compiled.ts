@@ -37,12 +37,13 @@ let library: string | undefined;
 
 /** ioredis in one file: as a hundred, they are a third of what the start of a process costs. */
 function ioredis(): string {
+  if (library !== undefined) return library;
   const names = Object.keys(createRequire(import.meta.url)("ioredis"));
   const contents = `import * as all from "ioredis"; export const { ${names.join(", ")} } = all;`;
   // It requires modules of Node.
   const banner =
     'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);';
-  library ??= write("ioredis", { stdin: { contents, resolveDir: ROOT }, banner: { js: banner } });
+  library = write("ioredis", { stdin: { contents, resolveDir: ROOT }, banner: { js: banner } });
   return library;
 }
 
