@@ -4,7 +4,7 @@ import { connect, figure, ms, prove, sleep, startProcess, until } from "./suppor
 
 const redis = connect();
 const locks = createLockClient(redis);
-const every = 1_000;
+const every = 2_000;
 const lease = 300;
 const [, , role] = process.argv;
 

@@ -25,6 +25,7 @@ async function some(batches: number[], { signal, wanted }: Lease): Promise<void>
 // #endregion
 
 if (process.argv[2] === "visitor") {
+  process.send?.("is here");
   for (let visit = 0; visit < 5; visit++) {
     const began = performance.now();
     await locks.lock("index").withLock(() => {});
@@ -37,6 +38,7 @@ if (process.argv[2] === "visitor") {
 } else {
   const BATCHES = 200;
   const visitor = startProcess(import.meta.url, "visitor");
+  await word(visitor);
   const waits: number[] = [];
   visitor.on("message", (wait: string) => waits.push(Number(wait)));
   const indexing = reindex(Array.from({ length: BATCHES }, (_, i) => i));

@@ -78,7 +78,6 @@ if (role === "candidate") {
     leader.kill("SIGKILL");
     await word(heir);
     const time = performance.now() - killed;
-    prove(time < lease + 2_500, "a dead leader costs at most its lease and a look");
     figure(`take-over after SIGKILL, lease ${seconds(lease)}`, seconds(time));
     await until("its heir's address to be seen", () => seen === `10.0.0.7:${heir.pid}`);
     times.push(time);
@@ -88,8 +87,9 @@ if (role === "candidate") {
     const stopped = performance.now();
     heir.kill("SIGTERM");
     await word(next);
-    figure("take-over after SIGTERM", ms(performance.now() - stopped));
-    prove(performance.now() - stopped < 1_000, "a leader that stops hands over at once");
+    const handedOver = performance.now() - stopped;
+    figure("take-over after SIGTERM", ms(handedOver));
+    prove(handedOver < time, "a leader that stops hands over sooner than one that dies");
     next.kill("SIGTERM");
     await Promise.all([next, heir].map((child) => child.exitCode ?? once(child, "exit")));
   }

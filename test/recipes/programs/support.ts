@@ -25,10 +25,10 @@ export const ms = (time: number): string => (time < 10 ? `${time.toFixed(1)} ms`
 
 export const seconds = (time: number): string => `${(time / 1_000).toFixed(1)} s`;
 
-/** Waits for a condition, for 20 s at the most. */
+/** Waits for a condition, for 60 s at the most. */
 export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 20_000; !(await isTrue()); await sleep(5))
-    if (performance.now() > end) throw new Error(`waited 20 s for this: ${what}`);
+  for (const end = performance.now() + 60_000; !(await isTrue()); await sleep(5))
+    if (performance.now() > end) throw new Error(`waited 60 s for this: ${what}`);
 }
 
 const children = new Set<ChildProcess>();
