@@ -14,7 +14,7 @@ function hold(host: string, pid: number): string {
   return `holdfast:client:${host}:${pid}:${pid.toString(16).padStart(16, "0")}:${number}${BITS}`;
 }
 
-const micros = (ago: number): number => (Date.now() - ago) * 1_000;
+const micros = (ago: number, now = Date.now()): number => (now - ago) * 1_000;
 
 /** A lock that is held, since so many ms, for so many more; and those that wait for it, since when. */
 export interface Scene {
@@ -29,14 +29,17 @@ export interface Scene {
 const encode = (text: string): string => text.replace(/[%{}]/g, encodeURIComponent);
 
 export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<void> {
+  // RACE: times of all count from one moment: a busy machine takes seconds for thousands of them, and
+  // those set last would have waited for less than those before them.
+  const now = Date.now();
   const pipeline = redis.pipeline();
   for (const { name, by, held, left, waiters = [], label } of scenes) {
     const key = `holdfast:{${encode(name)}}`;
-    const token = String(micros(held));
+    const token = String(micros(held, now));
     const said = label === undefined ? "" : ` ${encodeURIComponent(label)}`;
     pipeline.set(key, `10 ${token} ${token} ${hold(...by)}${said}`, "PX", left);
     for (const [host, pid, ago] of waiters)
-      pipeline.zadd(`${key}:queue`, micros(ago), `1 3000 0 ${hold(host, pid)}`);
+      pipeline.zadd(`${key}:queue`, micros(ago, now), `1 3000 0 ${hold(host, pid)}`);
   }
   await pipeline.exec();
 }
