@@ -14,15 +14,13 @@ const AT_ONCE = 400 / 3;
 
 const stage = new QuorumStage(3);
 const NODES = [1, 2, 3];
-const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
 const values = () => Promise.all(NODES.map((node) => stage.admin(node).get(stage.key())));
 const joins = (node: number) =>
   stage.proxy(node).commands.filter(({ command }) => runsQuorum("join")(command)).length;
 
 /** This client has a lease by nodes 1 and 2: another one's vote stands at node 3. */
 async function bare(party: QuorumParty, lease = 30_000): Promise<Lease> {
-  await party.locks.lock(stage.name).withLock(() => {});
-  await free();
+  await stage.warm(party);
   await stage.admin(3).set(stage.key(), "somebody:1 1", "PX", 60_000);
   return party.locks.lock(stage.name).lock({ lease });
 }
@@ -31,8 +29,7 @@ describe("a lease of a bare majority", () => {
   it("after a race gets all nodes when the loser has given its own back; then any one of them may fail", async () => {
     const [loser, winner] = [await stage.join({}, "proxies"), await stage.join()];
     const third = await stage.join();
-    for (const { locks } of [loser, winner, third]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(loser, winner, third);
     for (const node of [2, 3]) stage.proxy(node).delay(25);
     const lost = loser.locks.lock(stage.name).tryLock();
     await until(async () => (await stage.holders())[0] !== null);
@@ -49,7 +46,7 @@ describe("a lease of a bare majority", () => {
     await stage.admin(2).flushall();
     expect([await third.locks.lock(stage.name).tryLock(), lease.held]).toEqual([null, true]);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it.each([
@@ -66,7 +63,7 @@ describe("a lease of a bare majority", () => {
     const passes = 16;
     expect(Number(await stage.admin(3).get(stage.clock))).toBe(Math.max(last, lease.token + passes));
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("ends at all nodes at the same time", async () => {
@@ -84,13 +81,12 @@ describe("a lease of a bare majority", () => {
     expect(third).toBeGreaterThan(Math.min(first, second) - 150);
     await until(() => !lease.held);
     await failure(lease.unlock());
-    await free();
+    await stage.free();
   });
 
   it("does not count a node that came after another caller had the lock", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near, far);
     await stage.cutOff(3, near);
     const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 2);
@@ -105,13 +101,12 @@ describe("a lease of a bare majority", () => {
     // Two of three have the hold, for a moment; and yet it was not held in between.
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("does not count a vote that was executed after another caller had the lock", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near, far);
     stage.proxy(3).partition("commands"); // the vote
     const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
     await stage.admin(2).del(stage.key());
@@ -123,15 +118,14 @@ describe("a lease of a bare majority", () => {
     await until(async () => (await stage.holders())[2] !== null);
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it.each(["extend", "unlock"] as const)(
     "does not count a late vote whose answer comes in one packet with that of %s",
     async (call) => {
       const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
-      for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-      await free();
+      await stage.warm(near, far);
       stage.proxy(3).partition("commands"); // the vote
       const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
       await stage.admin(2).del(stage.key());
@@ -141,13 +135,13 @@ describe("a lease of a bare majority", () => {
       const called = failure(call === "extend" ? lease.extend(30_000) : lease.unlock());
       stage.proxy(3).thaw();
       expect(await called).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
-      await free();
+      await stage.free();
     },
   );
 
   it("was not held to its end by a joining whose answer comes in one packet with that of unlock", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
-    await far.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(far);
     const stalled = stage.proxy(3).stall(runsQuorum("join"));
     const lease = await bare(near);
     await stalled;
@@ -157,12 +151,12 @@ describe("a lease of a bare majority", () => {
     const unlocked = failure(lease.unlock());
     stage.proxy(3).thaw();
     expect(await unlocked).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
-    await free();
+    await stage.free();
   });
 
   it("was not held to its end by a joining whose answer was lost", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
-    await far.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(far);
     const lease = await bare(near);
     await stage.cutOff(3, near);
     for (const node of [2, 3]) await stage.admin(node).del(stage.key());
@@ -174,13 +168,12 @@ describe("a lease of a bare majority", () => {
     await until(() => near.nodes[2]?.status === "ready");
     // Two nodes release the hold; and yet it was not held in between.
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
-    await free();
+    await stage.free();
   });
 
   it("is taken back from a joined node when the others turn out to have lost it", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near, far);
     stage.proxy(3).record();
     await stage.admin(3).config("SET", "maxmemory", "1");
     const lease = await near.locks.lock(stage.name).lock({ lease: 60_000 });
@@ -204,7 +197,7 @@ describe("a lease of a bare majority", () => {
     await until(() => joins(3) > 0);
     await lease.unlock();
     await until(() => stage.proxy(3).commands.some(({ command }) => command[0] === "eval"));
-    await free();
+    await stage.free();
     await near.locks.close();
     expect(await stage.holders()).toEqual([null, null, null]);
   });
@@ -225,7 +218,7 @@ describe("a lease of a bare majority", () => {
     // no vote is slow, on a slow machine too
     const near = await stage.join({ nodeTimeout: 10_000 }, "proxies");
     await near.locks.lock(stage.name).withLock(() => until(() => stage.isEverywhere()));
-    await free();
+    await stage.free();
     for (const proxy of stage.proxies) proxy.record();
     const lease = await near.locks.lock(stage.name).lock();
     const start = performance.now();
@@ -238,7 +231,7 @@ describe("a lease of a bare majority", () => {
 
   it("is neither free nor held by the word of two nodes while the third one is down", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
-    await far.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(far);
     const lease = await bare(near);
     await stage.server(2).kill();
     await until(() => far.nodes[1]?.status !== "ready");

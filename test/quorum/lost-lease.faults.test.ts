@@ -8,14 +8,12 @@ import { until } from "../support/until.ts";
 // back behind its release.
 
 const stage = new QuorumStage(3);
-const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
 const joins = () => stage.proxy(3).commands.filter(({ command }) => runsQuorum("join")(command)).length;
 
 /** Its first lease has made the nodes known to it, and all of them are free. */
 async function warm(options: Parameters<QuorumStage["join"]>[0] = {}) {
   const party = await stage.join(options, "proxies");
-  await party.locks.lock(stage.name).withLock(() => {});
-  await free();
+  await stage.warm(party);
   return party;
 }
 
@@ -28,7 +26,7 @@ describe("a lease on two nodes, of which one has lost it", () => {
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     expect([lease.held, lease.signal.aborted]).toEqual([false, true]);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("was lost before its release, also while the third node cannot be reached", async () => {
@@ -38,7 +36,7 @@ describe("a lease on two nodes, of which one has lost it", () => {
     await stage.admin(2).del(stage.key());
     // The reason is not told where the third node's connection broke once more meanwhile.
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
-    await free();
+    await stage.free();
   });
 
   it("is found lost by itself without a watchdog, with repeated requests to the third node", async () => {
@@ -51,7 +49,7 @@ describe("a lease on two nodes, of which one has lost it", () => {
     expect(lease.signal.reason).toMatchObject({ code: "LOCK_LOST" });
     await failure(lease.unlock());
     await stage.admin(3).del(stage.key());
-    await free();
+    await stage.free();
   });
 });
 
@@ -92,7 +90,7 @@ it("a renewal that overtakes a vote leaves nothing after the release", async () 
   // the longest pause between two joinings, and some more
   await until(() => performance.now() - start > 2_100);
   expect(joins()).toBe(before);
-  await free();
+  await stage.free();
 });
 
 it("exposed is not emitted for a node that was late once", async () => {
@@ -110,5 +108,5 @@ it("exposed is not emitted for a node that was late once", async () => {
   await until(() => performance.now() - start > 2_500);
   expect(told).toEqual([]);
   await lease.unlock();
-  await free();
+  await stage.free();
 });

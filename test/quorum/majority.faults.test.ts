@@ -18,7 +18,7 @@ describe.each([3, 5])("%i masters", (count) => {
   it("a minority that is down costs nothing, and excludes no client less", async () => {
     const [first, second] = [await stage.join(), await stage.join()];
     const [mine, theirs] = [first.locks.lock(stage.name), second.locks.lock(stage.name)];
-    for (const lock of [mine, theirs]) await lock.withLock(() => {});
+    await stage.warm(first, second);
     for (const node of minority) await stage.server(node).kill();
     for (let round = 0; round < 3; round++) {
       const [lease, took] = await timedAwake(mine.lock());
@@ -41,8 +41,7 @@ describe.each([3, 5])("%i masters", (count) => {
   it("a minority that hangs costs nothing, and no command piles up for it", async () => {
     const [first, second] = [await stage.join({ nodeTimeout: 300 }), await stage.join()];
     const mine = first.locks.lock(stage.name);
-    await mine.withLock(() => {});
-    await second.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(first, second);
     const sent = minority.map((node) => {
       stage.server(node).suspend();
       const connection = first.nodes[node - 1];
@@ -70,7 +69,7 @@ describe.each([3, 5])("%i masters", (count) => {
     for (const [i, { mock }] of sent.entries())
       expect(mock.calls.length - (before[i] ?? 0)).toBeLessThanOrEqual(2);
     for (const node of minority) stage.server(node).resume();
-    await until(async () => (await stage.holders()).every((holder) => holder === null));
+    await stage.free();
     // It votes again.
     const last = await until(async () => {
       const one = await mine.lock();
@@ -79,13 +78,14 @@ describe.each([3, 5])("%i masters", (count) => {
       return null;
     });
     await last.unlock();
-    await until(async () => (await stage.holders()).every((holder) => holder === null));
+    await stage.free();
   });
 
   it("a majority that is down makes the lock unavailable, with every node's reason", async () => {
-    const { locks, nodes } = await stage.join();
+    const party = await stage.join();
+    const { locks, nodes } = party;
     const lock = locks.lock(stage.name);
-    await lock.withLock(() => {});
+    await stage.warm(party);
     const down = [count - minority.length, ...minority];
     for (const node of down) await stage.server(node).kill();
     await until(() => down.every((node) => nodes[node - 1]?.status !== "ready"));
@@ -140,7 +140,7 @@ describe("four masters", () => {
   it("two clients with half of the votes each give them back, and one gets the lock", async () => {
     const patient = { nodeTimeout: 5_000 };
     const [first, second] = [await stage.join(patient, "proxies"), await stage.join(patient)];
-    for (const { locks } of [first, second]) await locks.lock(stage.name).withLock(() => {});
+    await stage.warm(first, second);
     // Two of the first one's votes come late: by then the second has those nodes.
     for (const node of [3, 4]) stage.proxy(node).delay(60);
     const leases: number[] = [];

@@ -12,7 +12,6 @@ import { until } from "../support/until.ts";
 
 describe("a node of three", () => {
   const stage = new QuorumStage(3);
-  const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
   /** A lease is given when a majority has voted; the last vote may come later. */
   const everywhere = () => until(async () => !(await stage.holders()).includes(null));
 
@@ -26,12 +25,12 @@ describe("a node of three", () => {
     for (const node of [2, 3]) await stage.admin(node).del(stage.key());
     expect(await lossOf(lease.signal)).toBe("gone");
     await failure(lease.unlock());
-    await free();
+    await stage.free();
   });
 
   it("that is slow is waited for if the others cannot decide", async () => {
     const near = await stage.join({ nodeTimeout: 5_000 }, "proxies");
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     await stage.server(1).kill();
     await until(() => near.nodes[0]?.status !== "ready");
     stage.proxy(2).delay(150);
@@ -46,7 +45,7 @@ describe("a node of three", () => {
   it("that takes the lease's whole time to vote never makes a lease", async () => {
     const near = await stage.join({ nodeTimeout: 5_000 }, "proxies");
     const far = await stage.join();
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     // Each round trip fits into the lease; votes that differ need two of them.
     for (const node of [1, 2, 3])
       await stage.admin(node).set(stage.clock, `${(Date.now() + node * 60_000) * 1_000}`);
@@ -56,7 +55,7 @@ describe("a node of three", () => {
     expect(String(error)).toContain("the votes took longer than the lease");
     for (const node of [2, 3]) stage.proxy(node).delay(0);
     await (await far.locks.lock(stage.name).lock({ wait: 2_000 })).unlock();
-    await free();
+    await stage.free();
   });
 
   it("that grants late, after the last waiter left, has its grant taken back", async () => {
@@ -74,13 +73,12 @@ describe("a node of three", () => {
     await until(() =>
       released.every(({ commands }) => commands.some(({ command }) => runsQuorum("release")(command))),
     );
-    await free();
+    await stage.free();
   });
 
   it("that hung does not vote for callers that have given up: the next one is not delayed", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near, far);
     for (const node of [2, 3]) stage.server(node).suspend();
     const start = performance.now();
     while (performance.now() - start < 1_000) await failure(near.locks.lock(stage.name).tryLock());
@@ -89,12 +87,12 @@ describe("a node of three", () => {
     const back = performance.now();
     while (performance.now() - back < 100) expect((await stage.holders()).slice(1)).toEqual([null, null]);
     await (await until(() => far.locks.lock(stage.name).tryLock())).unlock();
-    await free();
+    await stage.free();
   });
 
   it("that answers yes after a decided no has its vote taken back", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 2_000 }, "proxies"), await stage.join()];
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     const lease = await far.locks.lock(stage.name).lock();
     await everywhere();
     for (const ms of [31_000, 32_000]) await lease.extend(ms); // behind what made a late one count
@@ -109,12 +107,12 @@ describe("a node of three", () => {
     await until(async () => (await stage.holders())[2] === null);
     expect(lease.held).toBe(true);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("that answers no after a decided no leaves nothing to take back", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 20_000 }, "proxies"), await stage.join()];
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     const lease = await far.locks.lock(stage.name).lock();
     await everywhere();
     for (const proxy of stage.proxies) proxy.record();
@@ -133,19 +131,19 @@ describe("a node of three", () => {
 
   it("that loses its reply goes unnoticed, and is released with the others", async () => {
     const near = await stage.join({}, "proxies");
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     const dropped = stage.proxy(2).dropReply(runsQuorum("acquire"));
     const lease = await near.locks.lock(stage.name).lock();
     await dropped;
     expect(lease.held).toBe(true);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("that gets a vote again over a new connection does not count with it", async () => {
     const near = await stage.join({}, "proxies");
     const lock = near.locks.lock(stage.name);
-    await lock.withLock(() => {});
+    await stage.warm(near);
     await stage.server(3).kill();
     await until(() => near.nodes[2]?.status !== "ready");
     const dropped = stage.proxy(2).dropReply(runsQuorum("acquire"));
@@ -153,7 +151,7 @@ describe("a node of three", () => {
     await dropped;
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect(String(error)).toContain("node 2: its connection is lost");
-    await free(); // ioredis sent it again, and it was executed twice
+    await stage.free(); // ioredis sent it again, and it was executed twice
     await until(() => near.nodes[1]?.status === "ready");
     await (await lock.lock({ wait: 2_000 })).unlock();
   });
@@ -164,7 +162,7 @@ describe("a node of three", () => {
     const dropped = stage.proxies.map((proxy) => proxy.dropReply(runsQuorum("release")));
     await lease.unlock(); // rejects where a copy is taken for a loss
     await Promise.all(dropped);
-    await free();
+    await stage.free();
   });
 
   it("that restarted without data under an unlock is not mistaken for a copy", async () => {
@@ -174,12 +172,12 @@ describe("a node of three", () => {
     for (const node of [1, 2]) await stage.server(node).restart();
     await until(() => near.nodes.every(({ status }) => status === "ready"));
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
-    await free();
+    await stage.free();
   });
 
   it("that hangs deprives no waiter of its wake-up or its subscription", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
-    await near.locks.lock(stage.name).withLock(() => {});
+    await stage.warm(near);
     const lease = await far.locks.lock(stage.name).lock();
     stage.proxy(3).freeze();
     let told = false;
@@ -196,7 +194,7 @@ describe("a node of three", () => {
     expect(took).toBeLessThan(1_000); // its fallback would come after 30 s
     await next.unlock();
     stage.proxy(3).thaw();
-    await free();
+    await stage.free();
   });
 
   it("that hangs among those that reported a release delays the wake-up only a little", async () => {
@@ -217,8 +215,7 @@ describe("a node of three", () => {
     // So long that votes count as prompt however slow this machine is: the unlock needs two nodes
     // without the third.
     const near = await stage.join({ nodeTimeout: 20_000 }, "proxies");
-    await near.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near);
     const lease = await near.locks.lock(stage.name).lock();
     await everywhere();
     stage.proxy(3).freeze();
@@ -227,7 +224,7 @@ describe("a node of three", () => {
     expect(took).toBeGreaterThanOrEqual(590); // it did wait for node 3
     expect(took).toBeLessThan(4_000);
     stage.proxy(3).thaw();
-    await free();
+    await stage.free();
   });
 
   it("that is the same server as another node has no vote of its own", async () => {
@@ -247,7 +244,7 @@ describe("a node of three", () => {
     await until(() => first.status !== "ready");
     const error = await failure(locks.lock(stage.name).tryLock());
     expect(String(error)).toMatch(/node ([23]): it is the same server as node (?!\1)[23]/);
-    await free();
+    await stage.free();
   });
 
   it("that changed places with another node votes again, for both", async () => {
@@ -263,7 +260,7 @@ describe("a node of three", () => {
     await until(async () => (await isAt(first, b)) && (await isAt(second, a)));
     await stage.server(3).kill();
     await (await locks.lock(stage.name).lock({ wait: 2_000 })).unlock();
-    await free();
+    await stage.free();
   });
 
   it("that was another node for a time is not both of them afterwards, with two votes", async () => {
@@ -273,7 +270,7 @@ describe("a node of three", () => {
     const [first, second] = nodes;
     if (!first || !second) throw new Error("no connections");
     await (await locks.lock(stage.name).lock()).unlock();
-    await free();
+    await stage.free();
     const { port } = stage.server(1);
     const leave = async (node: Redis) => {
       node.options.port = await freePort();
@@ -295,6 +292,6 @@ describe("a node of three", () => {
     const other = await locks.lock(stage.name).tryLock();
     expect([lease.held, other?.held]).toEqual([true, undefined]);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 });

@@ -6,12 +6,10 @@ import { until } from "../support/until.ts";
 // A majority grants the lock, and its caller gives it back, before the last node's vote was even sent there.
 
 const stage = new QuorumStage(3);
-const free = () =>
-  until(async () => (await stage.holders()).every((holder) => holder === null), { timeout: 3_000 });
 
 it("an unlock that overtakes the acquire at a node that does not know the script leaves nothing there", async () => {
   const near = await stage.join({}, "proxies");
-  await near.locks.lock(stage.name).withLock(() => {});
+  await stage.warm(near);
   await stage.admin(3).script("FLUSH");
   await stage.admin(3).script("LOAD", quorumLua.release.lua); // known, unlike `acquire`: it is not sent twice
   stage.proxy(3).delay(50);
@@ -27,13 +25,12 @@ it("an unlock that overtakes the acquire at a node that does not know the script
       .filter((what) => what !== "");
   await until(() => sent().length === 3);
   expect(sent()).toEqual(["release", "vote", "release"]);
-  await free();
+  await stage.free();
 });
 
 it("a vote that is sent again over a new connection is not sent whole after its release", async () => {
   const near = await stage.join({}, "proxies");
-  await near.locks.lock(stage.name).withLock(() => {});
-  await free();
+  await stage.warm(near);
   await stage.admin(3).script("FLUSH");
   // A node that has restarted is asked for no vote, and releases are sent to it: known, unlike `acquire`.
   for (const { lua } of [quorumLua.introduce, quorumLua.release]) await stage.admin(3).script("LOAD", lua);
@@ -56,8 +53,7 @@ it("a vote that is sent again over a new connection is not sent whole after its 
 
 it("an unlock after a late vote is one release, also if a token was agreed on meanwhile", async () => {
   const near = await stage.join({}, "proxies");
-  await near.locks.lock(stage.name).withLock(() => {});
-  await free();
+  await stage.warm(near);
   for (const node of [1, 2])
     await stage.admin(node).set(stage.clock, `${(Date.now() + node * 60_000) * 1_000}`);
   stage.proxy(3).delay(50);
@@ -82,22 +78,21 @@ it("an unlock that overtakes the introduction of a node leaves nothing there", a
   const ran = (script: Parameters<typeof runsQuorum>[0]) => () =>
     stage.proxy(3).commands.some(({ command }) => runsQuorum(script)(command));
   await until(ran("acquire"));
-  await free();
+  await stage.free();
 });
 
 it.each(["first", "second"])(
   "a copy of a client's %s vote that comes after the last waiter left is not executed",
   async (which) => {
     const near = await stage.join({}, "proxies");
-    if (which === "second") await near.locks.lock(stage.name).withLock(() => {});
-    await free();
+    if (which === "second") await stage.warm(near);
     const holding = stage.proxy(2).holdCommand(runsQuorum("acquire"));
     const start = performance.now();
     const lease = await near.locks.lock(stage.name).lock();
     const held = await holding;
     await lease.unlock();
     await until(() => performance.now() - start > 1_000); // more than `nodeTimeout`, less than `replyTimeout`
-    await free();
+    await stage.free();
     const calls = async () =>
       Number(/cmdstat_evalsha:calls=(\d+)/.exec(await stage.admin(2).info("commandstats"))?.[1] ?? 0);
     const before = await calls();

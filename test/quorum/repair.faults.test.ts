@@ -12,8 +12,6 @@ const NODES = [1, 2, 3] as const;
 /** What is renewed bears that the machine stands still for two thirds of this. */
 const KEPT = 3_000;
 
-const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
-
 /** Has this one hold the lock at all three nodes? */
 const isWhole = async () => {
   const holders = await stage.holders();
@@ -79,7 +77,7 @@ describe.each<[string, QuorumClientOptions, number | undefined]>([
         .catch(() => null),
     ).toBe(null);
     await held.unlock();
-    await free();
+    await stage.free();
   });
 });
 
@@ -103,8 +101,7 @@ describe("two successive faults", () => {
 
   it("node 1 restarts without data and is back, then node 2 loses its data: one holder", async () => {
     const [party, other] = [await stage.join({ leaseTime: KEPT }), await stage.join()];
-    await other.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(other);
     const lease = await party.locks.lock(stage.name).lock();
     await until(isWhole);
     await stage.server(1).restart();
@@ -115,13 +112,12 @@ describe("two successive faults", () => {
     expect(lease.held).toBe(true);
     await until(isWhole);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("node 1 hangs for longer than the lease and is back, then node 2 loses its data: one holder", async () => {
     const [party, other] = [await stage.join({ leaseTime: KEPT }), await stage.join()];
-    await other.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(other);
     const told = exposures(party);
     const lease = await party.locks.lock(stage.name).lock();
     await until(isWhole);
@@ -137,13 +133,12 @@ describe("two successive faults", () => {
     await until(isWhole);
     expect(lease.held).toBe(true);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("this client cannot reach node 1 for longer than the lease, then node 3 loses its data: one holder", async () => {
     const [party, other] = [await stage.join({ leaseTime: KEPT }, "proxies"), await stage.join()];
-    for (const { locks } of [other, party]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(other, party);
     const lease = await party.locks.lock(stage.name).lock();
     await until(isWhole);
     await stage.cutOff(1, party);
@@ -155,15 +150,14 @@ describe("two successive faults", () => {
     expect(lease.held).toBe(true);
     await until(isWhole);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 });
 
 describe("a lease without renewal", () => {
   it("asks its nodes by itself after two fifths of its time, and is restored everywhere", async () => {
     const party = await stage.join({}, "proxies");
-    await party.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(party);
     const lease = await party.locks.lock(stage.name).lock({ lease: 3_000 });
     await until(isWhole);
     stage.proxy(2).record();
@@ -173,7 +167,7 @@ describe("a lease without renewal", () => {
     expect([1, 2, 3]).toContain(renewals); // one that finds it, one that confirms the late node
     expect(lease.remaining).toBeLessThan(3_000 * 0.6 + 100); // that renews nothing
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 });
 
@@ -184,8 +178,7 @@ describe("exposed", () => {
     const told: unknown[] = [];
     party.locks.on("acquire", ({ call }) => acquired.push(call));
     party.locks.on("exposed", (event) => told.push(event));
-    await party.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(party);
     await stage.cutOff(3, party);
     const lease = await party.locks.lock(stage.name).lock();
     const call = acquired[1];
@@ -203,14 +196,13 @@ describe("exposed", () => {
     await until(() => renewals >= 4);
     expect(told.length).toBe(2);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 
   it("is not emitted for a lease that ends before", async () => {
     const party = await stage.join({}, "proxies");
     const told = exposures(party);
-    await party.locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(party);
     await stage.cutOff(3, party);
     await party.locks.lock(stage.name).withLock(() => {});
     const start = performance.now();
@@ -225,8 +217,7 @@ describe("slow votes", () => {
     const nodeTimeout = 20_000;
     const near = await stage.join({ nodeTimeout });
     const far = await stage.join({ nodeTimeout }, "proxies");
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await free();
+    await stage.warm(near, far);
     for (const node of [2, 3]) stage.proxy(node).partition("commands");
     let rival: Lease | undefined;
     let ended: string | undefined;
@@ -267,6 +258,6 @@ describe("slow votes", () => {
     expect(await late).toContain("lost the lock before its token was agreed on");
     expect([lease.held, rival?.held]).toEqual([true, undefined]);
     await lease.unlock();
-    await free();
+    await stage.free();
   });
 });

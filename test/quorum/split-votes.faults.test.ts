@@ -18,7 +18,7 @@ it("split votes of three clients are resolved within five retry delays, in 95 of
   const seed = Number(process.env.HOLDFAST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   const next = seeded(seed);
   const parties = await Promise.all([1, 2, 3].map(() => stage.join()));
-  for (const { locks } of parties) await locks.lock(stage.name).withLock(() => {});
+  await stage.warm(...parties);
   const times: number[] = [];
   let splits = 0;
   for (let trial = 0; trial < TRIALS; trial++) {
@@ -57,7 +57,7 @@ it("split votes of three clients are resolved within five retry delays, in 95 of
 
 it("of three clients that try once and split the votes, one gets the lock and the others receive that it is held", async () => {
   const parties = await Promise.all([1, 2, 3].map(() => stage.join()));
-  for (const { locks } of parties) await locks.lock(stage.name).withLock(() => {});
+  await stage.warm(...parties);
   for (let trial = 0; trial < 10; trial++) {
     const name = `${stage.name}:${trial}`;
     for (const [i, { nodes }] of parties.entries())

@@ -7,7 +7,6 @@ import { until } from "../support/until.ts";
 // A clock key that cannot be one is that node's trouble: the others decide.
 
 const stage = new QuorumStage(3);
-const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
 
 describe.each(["9007199254740990", "9007199254740000", "9000000000000001", "1e300", "inf"])(
   "a node whose clock is %s",
@@ -26,7 +25,7 @@ describe.each(["9007199254740990", "9007199254740000", "9000000000000001", "1e30
       const lease = await parties[0]?.locks.lock(stage.name).lock();
       await until(() => stage.isEverywhere());
       await lease?.unlock();
-      await free();
+      await stage.free();
       expect(await stage.admin(1).get(stage.clock)).toBe(value);
       await stage.admin(1).del(stage.clock);
     });
@@ -44,7 +43,7 @@ it("two nodes whose clocks are too large leave no majority, and the error names 
     );
   for (const node of [1, 2]) await stage.admin(node).del(stage.clock);
   await (await locks.lock(stage.name).lock()).unlock();
-  await free();
+  await stage.free();
 });
 
 it.each(["yesterday", "-5", ""])("a clock that is %j is repaired by the next vote", async (value) => {
@@ -53,7 +52,7 @@ it.each(["yesterday", "-5", ""])("a clock that is %j is repaired by the next vot
   await locks.lock(stage.name).withLock(async ({ token }) => {
     await until(async () => Number(await stage.admin(2).get(stage.clock)) >= token);
   });
-  await free();
+  await stage.free();
 });
 
 it("a clock with fractions of a microsecond: the reserve for local hand-offs is whole", async () => {
@@ -67,7 +66,7 @@ it("a clock with fractions of a microsecond: the reserve for local hand-offs is 
     await until(() => stage.isEverywhere());
     for (const node of [1, 2, 3]) expect(await stage.admin(node).get(stage.clock)).toBe(`${lease.token + 5}`);
     await lease.unlock();
-    await free();
+    await stage.free();
   } finally {
     clocks.wall = wall;
   }

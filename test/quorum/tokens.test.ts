@@ -89,7 +89,7 @@ describe("tokens of a quorum", () => {
   it("are not agreed on by a vote that came after another lease", async () => {
     const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
     for (const party of [near, far]) await visit(party);
-    await until(async () => (await stage.holders()).every((holder) => holder === null));
+    await stage.free();
     const ahead = Math.max(...(await clocks())) + HOUR;
     for (const node of [1, 2]) await setClock(node, ahead + node * 1_000);
     stage.proxy(3).partition("commands"); // the vote

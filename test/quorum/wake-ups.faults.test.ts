@@ -62,8 +62,7 @@ describe("three masters", () => {
 
   it("abandoned votes that were still executed wake waiters when they are taken back", async () => {
     const [near, far] = [await stage.join(), await stage.join()];
-    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
-    await until(async () => (await stage.holders()).every((holder) => holder === null));
+    await stage.warm(near, far);
     for (const node of [1, 2, 3]) await stage.admin(node).set(stage.key(), "somebody:1 1", "PX", 60_000);
     const waiter = far.locks.lock(stage.name).lock();
     await until(() => stage.isHeard());
