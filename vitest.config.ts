@@ -104,6 +104,9 @@ const ON_NODE_REDIS = [
   "test/cli/run.test.ts",
 ];
 
+/** Files share a process, and not its modules. */
+const FRESH_MODULES = ["test/support/fresh-modules.ts", "test/support/warnings.ts"];
+
 export default defineConfig({
   test: {
     projects: [
@@ -131,7 +134,7 @@ export default defineConfig({
           include: FRESH,
           exclude: ELSEWHERE,
           isolate: false,
-          setupFiles: ["test/support/fresh-modules.ts", "test/support/warnings.ts"],
+          setupFiles: FRESH_MODULES,
         },
       },
       // The scripts by themselves, on the Redis in memory too: the default suite has them on a real one.
@@ -202,15 +205,24 @@ export default defineConfig({
           name: "package",
           include: ["test/package/*.test.ts"],
           globalSetup: ["test/package/pack.ts"],
+          isolate: false,
         },
       },
       // The program `holdfast`: each test has its own processes, and mostly waits for them.
-      { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "cli",
+          include: ["test/cli/**/*.test.ts"],
+          isolate: false,
+          setupFiles: FRESH_MODULES,
+        },
+      },
       // The page in a real browser; `npm run test:page` finds or installs one.
       {
         extends: true,
         // A browser for each file: three of them use both cores.
-        test: { name: "page", include: ["test/page/*.test.ts"], maxWorkers: 3 },
+        test: { name: "page", include: ["test/page/*.test.ts"], maxWorkers: 3, isolate: false },
       },
       // The contract of every lock kind on every topology, and several servers under faults: minutes, with
       // up to nine servers.
@@ -220,6 +232,7 @@ export default defineConfig({
           name: "topologies",
           include: ["test/topologies/**/*.test.ts", QUORUM_FAULTS, CONTRACTS],
           provide: { contractsOn: "all other topologies" },
+          isolate: false,
         },
       },
       // Locks shared with a real Redisson in Java; skipped if Maven or Java is missing.
