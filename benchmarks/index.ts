@@ -14,7 +14,7 @@ import { describeMachine } from "./machine.ts";
 import { wipe } from "./redis/server-state.ts";
 import { drawCharts } from "./report/draw-charts.ts";
 import { Progress } from "./report/progress.ts";
-import { loadScenarios, saveScenario } from "./report/results.ts";
+import { loadScenarios, loadTable, saveScenario } from "./report/results.ts";
 import { printScenario } from "./report/table.ts";
 import { type Run, runScenario } from "./run.ts";
 import { makeTable } from "./table/make-table.ts";
@@ -63,7 +63,12 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       await wipe(redis);
       fine = (await fleet.measure(server.url, wishes.seed, signal)) && fine;
     }
-    if (wishes.save) await drawCharts(`${HERE}charts`, await loadScenarios(`${HERE}results`));
+    if (wishes.save)
+      await drawCharts(
+        `${HERE}charts`,
+        await loadScenarios(`${HERE}results`),
+        await loadTable(`${HERE}results`),
+      );
     return fine;
   } finally {
     other?.remove();

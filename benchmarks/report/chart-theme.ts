@@ -13,7 +13,8 @@ export const AXIS = "#adb5bd";
 export const WARNING = "#c92a2a";
 
 const FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
-const ACCENT = "#e8590c";
+export const ACCENT = "#e8590c";
+export const OTHERS = "#8b95a1";
 
 /** The more a waiter is told, the bluer. */
 const COLOURS: Readonly<Record<Waits, string>> = {

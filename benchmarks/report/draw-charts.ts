@@ -2,9 +2,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { refuseBusy } from "../figures/busy.ts";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
+import type { Table } from "../table/lines.ts";
 import { affinityChart } from "./affinity-chart.ts";
 import { callsChart, type Size } from "./calls-chart.ts";
+import { comparisonChart } from "./comparison-chart.ts";
 import { loadOf, perSecondOf } from "./entries.ts";
+import { short } from "./numbers.ts";
 import { type Chart, renderSvg } from "./render-svg.ts";
 import { throughputChart } from "./throughput-chart.ts";
 import { waitChart } from "./wait-chart.ts";
@@ -25,6 +28,7 @@ const SHARES = [0, 50, 90, 100];
  *
  * | file | from |
  * |---|---|
+ * | comparison.svg | the README's table |
  * | throughput-hot.svg | hot-4x4 |
  * | throughput-uncontended.svg | uncontended |
  * | waits-hot.svg | hot-4x4 |
@@ -37,10 +41,15 @@ const SHARES = [0, 50, 90, 100];
  * @returns the paths of the files
  * @throws Error for a result of a busy machine
  */
-export async function drawCharts(dir: string, results: readonly ScenarioResult[]): Promise<string[]> {
+export async function drawCharts(
+  dir: string,
+  results: readonly ScenarioResult[],
+  table: Table | null,
+): Promise<string[]> {
   for (const result of results) refuseBusy(result.scenario, result);
   const drawable = results.filter(({ entries }) => entries.some((entry) => perSecondOf(entry) > 0));
   const charts = chartsOf(new Map(drawable.map((result) => [result.scenario, result])));
+  if (table !== null) charts.set("comparison", comparisonChart(table));
   await mkdir(dir, { recursive: true });
   const paths: string[] = [];
   for (const [name, chart] of charts) {
@@ -58,7 +67,7 @@ function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Cha
     const floor = floorIn(hot);
     charts.set(
       "throughput-hot",
-      throughputChart("Acquisitions per second of one contended lock", hot, floor),
+      throughputChart("Acquisitions per second of one contended lock", hot, floor, localHandOffs(hot)),
     );
     charts.set("waits-hot", waitChart("Time to wait for one contended lock", hot, idsIn(hot)));
   }
@@ -101,6 +110,14 @@ function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Cha
     if (result !== undefined) charts.set(`waits-${name}`, waitChart(title, result, idsIn(result)));
   }
   return charts;
+}
+
+/** What `lock` is fast by. */
+function localHandOffs({ entries }: ScenarioResult): string | null {
+  const lock = entries.find(({ id }) => id === "lock");
+  const writes = lock && loadOf(lock)?.writes;
+  if (writes == null) return null;
+  return `Holdfast lock hands off inside a process: ${short(writes)} writes to Redis per acquisition; fairLock does not.`;
 }
 
 function sizesIn(results: ReadonlyMap<string, ScenarioResult>): Size[] {

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { refuseBusy } from "../figures/busy.ts";
 import type { ScenarioResult } from "../figures/result.ts";
+import type { Table } from "../table/lines.ts";
 
 const INDENT = 2;
 const TABLE = "table.json";
@@ -24,12 +25,21 @@ export async function saveScenario(dir: string, result: ScenarioResult): Promise
 }
 
 /** Writes the figures of the table that stands in the README. */
-export async function saveTable(dir: string, table: object): Promise<void> {
+export async function saveTable(dir: string, table: Table): Promise<void> {
   await mkdir(dir, { recursive: true });
   await writeFile(
     join(dir, TABLE),
     `${JSON.stringify(table, shorten, INDENT).replace(NUMBERS_ON_LINES, onOneLine)}\n`,
   );
+}
+
+/** What {@link saveTable} has written into `dir`; null: nothing. @throws Error for a busy machine's */
+export async function loadTable(dir: string): Promise<Table | null> {
+  if (!(await namesIn(dir)).includes(TABLE)) return null;
+  const path = join(dir, TABLE);
+  const table = JSON.parse(await readFile(path, "utf8")) as Table;
+  refuseBusy(path, table);
+  return table;
 }
 
 /**

@@ -14,14 +14,21 @@ const AXIS_LABELS = 42;
  * on a logarithmic one has a length without meaning. Dots are the rounds.
  *
  * @param floor what no lock can exceed, as a dashed line
+ * @param note what a reader must know of a bar
  */
-export function throughputChart(title: string, result: ScenarioResult, floor: Entry | null): Chart {
+export function throughputChart(
+  title: string,
+  result: ScenarioResult,
+  floor: Entry | null,
+  note: string | null = null,
+): Chart {
   const shown = result.entries
     .filter((entry) => entry.waits !== "floor" && loadRoundsOf(entry).length > 0)
     .sort((one, other) => perSecondOf(other) - perSecondOf(one));
   const most = Math.max(...shown.flatMap(speeds), floor === null ? 0 : perSecondOf(floor));
   const lines = [
     `${result.about}. ${roundsOf(result)}${result.rounds > 1 ? "; dots are single rounds" : ""}.`,
+    ...(note === null ? [] : [note]),
     machineLine(result.machine),
   ];
   const above = floor === null ? 0 : FLOOR;

@@ -1,3 +1,4 @@
+import type { Machine } from "../figures/result.ts";
 import { median } from "../figures/statistics.ts";
 import { inMs, NONE, short } from "../report/numbers.ts";
 
@@ -10,6 +11,16 @@ export type Figure = readonly (number | null)[] | "never";
 export interface Row {
   readonly about: string;
   readonly figures: readonly Figure[];
+}
+
+/** What is saved of the README's comparison. */
+export interface Table {
+  readonly about: string;
+  readonly seed: number;
+  readonly machine: Machine;
+  readonly busy: number | null;
+  readonly libraries: readonly string[];
+  readonly rows: readonly Row[];
 }
 
 /**
@@ -34,11 +45,12 @@ const KINDS = {
   pair: { about: "lock and unlock, nobody else", text: (us: number) => `${short(us)} µs`, isCompared: true },
 } as const;
 
+type Kind = keyof typeof KINDS;
+
+export const aboutOf = (kind: Kind): string => KINDS[kind].about;
+
 /** A row of the table. */
-export const row = (kind: keyof typeof KINDS, figures: readonly Figure[]): Row => ({
-  about: KINDS[kind].about,
-  figures,
-});
+export const row = (kind: Kind, figures: readonly Figure[]): Row => ({ about: aboutOf(kind), figures });
 
 /** A row as Markdown, with the medians of its figures. */
 export function line({ about, figures }: Row): string {
@@ -58,6 +70,6 @@ export function line({ about, figures }: Row): string {
 }
 
 /** A null counts as longer than all others. Null: there was no round. */
-function middle(rounds: readonly (number | null)[]): number | null {
+export function middle(rounds: readonly (number | null)[]): number | null {
   return rounds.length === 0 ? null : median(rounds.map((value) => value ?? Number.POSITIVE_INFINITY));
 }

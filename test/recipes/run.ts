@@ -17,6 +17,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "idempotency-key": [],
   "refresh-token": [],
   "after-commit": [],
+  conversation: [],
   "file-leases": [],
   "outside-api": [],
   "cron-once": [],
