@@ -81,7 +81,7 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
   ])("without the pattern for %s is refused too", async (_, rule, names) => {
     await allow(rule);
     const { locks } = await join();
-    await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(names);
+    await expect(locks[kind](freshName()).tryLock(30_000)).rejects.toThrow(names);
     expect(await own.admin.keys("*")).toEqual([]);
   });
 });
@@ -95,7 +95,7 @@ describe.skipIf(!serverIs("7.0")).each([
     async (right) => {
       await allow(...rules, `-${right}`);
       const { locks } = await join();
-      await expect(lockOf(locks, kind, freshName()).tryLock()).rejects.toThrow(
+      await expect(lockOf(locks, kind, freshName()).tryLock(30_000)).rejects.toThrow(
         new RegExp(`NOPERM.*\\b${right}\\b`),
       );
       expect(await own.admin.keys("*")).toEqual([]);
@@ -162,9 +162,10 @@ describe.skipIf(!serverIs("7.0"))("in Cluster", () => {
         await useAll(kind, a, await parties.join({ connect, ...unasked }));
         // A WAIT that is allowed finds no replicas here. With node-redis `replicas` is refused in Cluster.
         if (!onNodeRedis) {
-          const client = { replicas: 1, replicaTimeout: 50 };
+          // It connects by its first command, which takes more than `tryLock()` waits on a busy machine.
+          const client = { replicas: 1, replicaTimeout: 50, replyTimeout: 30_000 };
           const b = await parties.join({ connect, ...unasked, client });
-          await expect(lockOf(b.locks, kind, freshName()).tryLock()).rejects.toMatchObject({
+          await expect(lockOf(b.locks, kind, freshName()).tryLock(30_000)).rejects.toMatchObject({
             code: "LOCK_NOT_REPLICATED",
           });
         }
