@@ -23,14 +23,15 @@ const NO_MS = fc.constantFrom("0", "-5", "x", "1.5", "");
 const SCORE = fc.oneof(
   fc.integer({ min: -9, max: 9 }).map(String),
   fc.constantFrom("0.5", "-2.25", "1700000000000001", "inf", "-inf", "+inf", "x", "", "1e3"),
+  fc.constantFrom(".5", "5.", " 5", "5 ", "infinity", "0b1", "nan"),
 );
 const PLACE = fc.oneof(
   { weight: 9, arbitrary: fc.integer({ min: -5, max: 5 }).map(String) },
   fc.constant("x"),
 );
 const LIMIT = fc.oneof(
-  SCORE.filter((score) => score !== ""),
-  fc.integer({ min: -9, max: 9 }).map((score) => `(${score}`),
+  SCORE,
+  SCORE.map((score) => `(${score}`),
 );
 const TEXT_LIMIT = fc.constantFrom("[a", "(a", "[ab", "(b", "[", "(B", "[x y");
 

@@ -34,11 +34,15 @@ function endAfter(db: Keyspace, word: string | undefined, command: string): numb
   return db.ms + ms;
 }
 
-function float(word = ""): number {
-  const infinite = /^([+-]?)inf$/i.exec(word);
-  const n = infinite ? Number(`${infinite[1]}Infinity`) : Number(word);
-  if (word.trim() === "" || Number.isNaN(n)) throw new RedisError("ERR value is not a valid float");
-  return n;
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+/** `error`: if it is none. */
+function float(word: string, error: string): number {
+  const infinite = /^([+-]?)inf(?:inity)?$/i.exec(word);
+  if (infinite) return Number(`${infinite[1]}Infinity`);
+  if (/^[+-]?0x/i.test(word)) lacking("numbers", "hexadecimal form");
+  if (!DECIMAL.test(word)) throw new RedisError(error);
+  return Number(word);
 }
 
 const shown = (score: number): string => {
@@ -53,10 +57,11 @@ function slice<T>(list: readonly T[], from: number, to: number): T[] {
   return first > last ? [] : list.slice(first, last + 1);
 }
 
-/** A limit such as "5", "(5" (without it) and "-inf". */
+/** A limit such as "5", "(5" (without it) and "-inf". As strtod() reads it: nothing is 0. */
 function limit(word = ""): { readonly at: number; readonly isOpen: boolean } {
   const isOpen = word.startsWith("(");
-  return { at: float(isOpen ? word.slice(1) : word), isOpen };
+  const text = (isOpen ? word.slice(1) : word) || "0";
+  return { at: float(text.trimStart(), "ERR min or max is not a float"), isOpen };
 }
 
 // ---- keys
@@ -223,7 +228,9 @@ export const commands: Readonly<Record<string, Command>> = {
     if (isNew) rest.shift();
     else if (/^(XX|GT|LT|CH|INCR)$/.test(option ?? "")) lacking("ZADD", option);
     if (rest.length === 0 || rest.length % 2 > 0) syntaxError();
-    const scores = rest.filter((_, i) => i % 2 === 0).map(float);
+    const scores = rest
+      .filter((_, i) => i % 2 === 0)
+      .map((word) => float(word, "ERR value is not a valid float"));
     const set = ensure(db, key, "zset");
     const before = set.size;
     for (const [i, score] of scores.entries()) {
