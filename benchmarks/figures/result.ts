@@ -1,15 +1,19 @@
 import type { Waits } from "../contenders/contender.ts";
 
-/** One scenario of a run, as it is written to `results/<scenario>.json`. */
-export interface ScenarioResult {
-  readonly scenario: string;
+/** What is saved of anything that was measured. */
+export interface Measured {
   /** What is measured, in a sentence. */
   readonly about: string;
   readonly seed: number;
-  readonly rounds: number;
   readonly machine: Machine;
   /** Measured on a busy machine: the share of it that other processes used. Null: it was quiet. */
   readonly busy: number | null;
+}
+
+/** One scenario of a run, as it is written to `results/<scenario>.json`. */
+export interface ScenarioResult extends Measured {
+  readonly scenario: string;
+  readonly rounds: number;
   readonly entries: readonly Entry[];
 }
 

@@ -25,16 +25,18 @@ const PANEL_TITLE = 64;
 export function comparisonChart({ libraries, rows, machine }: Table): Chart {
   const names = libraries.map((name) => name.replaceAll("`", ""));
   const [ours = ""] = names;
-  const lines = ["Medians of three warm rounds. Shorter is better.", machineLine(machine)];
-  const plot = { height: names.length * ROW, left: LABELS, right: 0, bottom: 16, above: PANEL_TITLE };
-  const { height, option } = frame("A lock that callers wait for", lines, plot);
-  const leftOf = (panel: number): number => LABELS + panel * PANEL;
-  const all = PANELS.map(({ kind }) => {
+  const shown = PANELS.map(({ kind }) => {
     const about = aboutOf(kind);
     const figures = rows.find((row) => row.about === about)?.figures;
     if (figures === undefined) throw new Error(`The table has no row '${about}'`);
-    return figures.map(time);
+    return figures;
   });
+  const all = shown.map((figures) => figures.map(time));
+  const rounds = Math.min(...shown.flat().map((figure) => figure.length));
+  const lines = [`Medians of ${rounds} warm rounds. Shorter is better.`, machineLine(machine)];
+  const plot = { height: names.length * ROW, left: LABELS, right: 0, bottom: 16, above: PANEL_TITLE };
+  const { height, option } = frame("A lock that callers wait for", lines, plot);
+  const leftOf = (panel: number): number => LABELS + panel * PANEL;
   return {
     height,
     option: {

@@ -1,4 +1,4 @@
-import type { Machine } from "../figures/result.ts";
+import type { Measured } from "../figures/result.ts";
 import { median } from "../figures/statistics.ts";
 import { inMs, NONE, short } from "../report/numbers.ts";
 
@@ -14,11 +14,7 @@ export interface Row {
 }
 
 /** What is saved of the README's comparison. */
-export interface Table {
-  readonly about: string;
-  readonly seed: number;
-  readonly machine: Machine;
-  readonly busy: number | null;
+export interface Table extends Measured {
   readonly libraries: readonly string[];
   readonly rows: readonly Row[];
 }

@@ -1,6 +1,6 @@
 // npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package
 // as npm would install it, and a real Redis. Two run at a time, each lane with a Redis of its own.
-// Arguments are names of programs; without any all of them run.
+// Arguments are names of programs; without any all of them run, in CI half of them in turn.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findRedis } from "../../tools/redis/index.ts";
-import { inTurn } from "../support/in-turn.ts";
+import { partInTurn } from "../support/in-turn.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -128,8 +128,7 @@ await install();
 rmSync(join(here, "build"), { recursive: true, force: true });
 await run(process.execPath, [join(root, "node_modules/typescript7/bin/tsc"), "-p", "tsconfig.json"], here);
 
-const halves = [0, 1].map((half) => Object.keys(PROGRAMS).filter((_, i) => i % 2 === half));
-const left = asked.length > 0 ? asked : inTurn(halves).flat();
+const left = asked.length > 0 ? asked : partInTurn(Object.keys(PROGRAMS), 2);
 // A Redis that is given is one: programs that run at a time would meet there.
 const servers = [await findRedis()];
 if (!process.env.REDIS_URL) servers.push(await findRedis());

@@ -78,6 +78,7 @@ if (role === "candidate") {
     leader.kill("SIGKILL");
     await word(heir);
     const time = performance.now() - killed;
+    prove(time < lease + 30_000, "a dead leader costs its lease and a re-check");
     figure(`take-over after SIGKILL, lease ${seconds(lease)}`, seconds(time));
     await until("its heir's address to be seen", () => seen === `10.0.0.7:${heir.pid}`);
     times.push(time);
