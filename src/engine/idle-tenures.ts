@@ -198,15 +198,10 @@ export class IdleTenures {
   }
 
   #end(tenures: readonly KeptTenure[]): void {
-    const begun = new Set<LockKind>();
-    for (const batch of batches(tenures)) {
-      const kind = kindOf(batch);
-      void this.#release(batch, !begun.has(kind));
-      begun.add(kind);
-    }
+    for (const batch of batches(tenures)) void this.#release(batch);
   }
 
-  async #release(tenures: readonly KeptTenure[], isFirst: boolean): Promise<void> {
+  async #release(tenures: readonly KeptTenure[]): Promise<void> {
     const { commands, cleanup } = this.#client;
     const { releaseAll } = kindOf(tenures);
     const { epoch } = commands;
@@ -215,7 +210,7 @@ export class IdleTenures {
     cleanup.releases++;
     let answers: ReleaseAnswer[] = [];
     try {
-      answers = (await releaseAll?.(holds, isFirst)) ?? [];
+      answers = (await releaseAll?.(holds)) ?? [];
     } catch {
       // No caller waits for it; they are withdrawn until Redis answers.
     }

@@ -12,17 +12,14 @@ import { isLate } from "./late.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import { isOfReplica, QUEUED, Troubles } from "./trouble.ts";
-import { tellUnwritten, Unanswered } from "./unanswered.ts";
+import { tellUnwritten, UNLOCKS, Unanswered } from "./unanswered.ts";
 
 /** This file's record of a call. */
 interface Sent extends Call {
   readonly decode: Decode<unknown>;
   readonly callback: Callback<unknown>;
   readonly epoch: number;
-  /**
-   * The address of the node that it was sent to, in Cluster; known only for the client's own
-   * connections.
-   */
+  /** The address of the node that it was sent to, in Cluster. */
   readonly node: string;
   isLate: boolean;
 }
@@ -46,8 +43,8 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #unanswered: Unanswered<Sent>;
   readonly unanswered: ReadonlySet<Sent>;
   readonly #unhear: () => void;
-  /** Scripts that the server of this connection has run, by SHA. */
-  readonly #known = new Set<string>();
+  /** The scripts that this connection has sent: in Cluster to which node, and their SHA. */
+  readonly #sent = new Set<string>();
   /**
    * By how many ms the server's clock is ahead of our monotonic one, from its last reported time;
    * in Cluster per address.
@@ -125,18 +122,23 @@ export class ScriptRunner implements Commands, CallOwner {
   ): void {
     if (this.isCluster && !script.isForeign) script = sharded(script);
     const since = clocks.mono.now();
+    const node = this.isCluster ? this.#serverOf(keys) : "";
+    const before = this.#sent.size;
+    const isNew = this.#sent.add(node + script.sha).size > before;
     const call: Sent = {
       owner: this,
       script,
       keys,
       argv,
-      name: script.isWhole || (isEnding && this.#isNew(script)) ? "eval" : "evalsha",
+      // RACE: a process may end right after an unlock, and does not read the answer that the server
+      // does not know the script. So the first release is sent as text, and later ones find it there.
+      name: isNew && (isEnding || UNLOCKS.test(script.name)) ? "eval" : "evalsha",
       decode: decode as Decode<unknown>,
       callback: callback as Callback<unknown>,
       since,
       until: since + Math.min(timeout, this.replyTimeout),
       epoch: this.epoch,
-      node: this.#silence ? this.#serverOf(keys) : "",
+      node,
       isWritten: false,
       isOver: false,
       isLate,
@@ -147,17 +149,6 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#silence?.sent(call.node);
     this.#link.send(call);
     if (isEnding && !isLate) tellUnwritten();
-  }
-
-  /**
-   * RACE: a process that ends does not read the answer that the server does not know the script. So
-   * the first command is sent as text, and later ones find the script there. In Cluster each is
-   * sent as text, because each may go to another server.
-   */
-  #isNew({ sha }: Script): boolean {
-    if (this.#known.has(sha)) return false;
-    if (!this.isCluster) this.#known.add(sha);
-    return true;
   }
 
   /**
@@ -184,7 +175,6 @@ export class ScriptRunner implements Commands, CallOwner {
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
-    if (!this.isCluster) this.#known.add(call.script.sha);
     const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
@@ -210,6 +200,8 @@ export class ScriptRunner implements Commands, CallOwner {
     // one.
     if (isUnknown && !call.isOver) {
       call.name = "eval";
+      // A server that has forgotten one has forgotten all.
+      this.#sent.clear();
       // A command that was delayed once is not delayed again.
       call.isLate = isLate;
       this.#link.send(call);
@@ -269,9 +261,8 @@ export class ScriptRunner implements Commands, CallOwner {
     return Math.ceil(ahead + clocks.mono.now() + Math.min(timeout, this.replyTimeout)) || 0;
   }
 
-  /** The address of the node that has this key; in Cluster there are several. */
+  /** In Cluster: the address of the node that has this key. */
   #serverOf(key: string | ScriptKeys): string {
-    if (!this.isCluster) return "";
     const slot = typeof key === "string" ? slotOf(this.keys.prefix + key) : key.slot;
     return slot === null ? "" : (this.#link.nodes?.addressOf(slot) ?? "");
   }
@@ -298,7 +289,7 @@ export class ScriptRunner implements Commands, CallOwner {
 
   #lost(forgotten: string | null): void {
     this.epoch++;
-    this.#known.clear();
+    this.#sent.clear();
     this.onLost();
     this.#silence?.closed();
     // A command that waits for a connection is not lost, and is sent later. A bound command may be

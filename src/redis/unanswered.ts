@@ -82,7 +82,8 @@ export class Unanswered<Sent extends Awaited> {
   }
 }
 
-const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
+/** The names of the scripts that end a hold. */
+export const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
 
 /**
  * The process ends, and a connection has not accepted all releases. Reported once, on stderr:

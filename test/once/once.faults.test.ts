@@ -5,8 +5,9 @@ import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";
 import { onNodeRedis } from "../support/carrier.ts";
 import { freshName } from "../support/fixture.ts";
+import { sends } from "../support/matches.ts";
 import { OwnServer } from "../support/own-server.ts";
-import { type Match, TcpProxy } from "../support/tcp-proxy.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // The timers of a run whose beginning is not answered. What else goes wrong is in once.real.test.ts.
@@ -19,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => proxy.stop());
 
 const HOUR = 3_600_000;
-const begins: Match = ([, text]) => text === onceLua.begin.sha || text === onceLua.begin.lua;
+const begins = sends(onceLua.begin);
 
 // node-redis tries to reconnect at once, without the pause that these two tests use.
 it.skipIf(onNodeRedis).each(["in its pause", "while its question is unanswered"])(

@@ -7,8 +7,9 @@ import { failure } from "../contract/observe.ts";
 import { Actor } from "../support/actor.ts";
 import { onNodeRedis } from "../support/carrier.ts";
 import { freshName } from "../support/fixture.ts";
+import { sends } from "../support/matches.ts";
 import { OwnServer } from "../support/own-server.ts";
-import { type Match, TcpProxy } from "../support/tcp-proxy.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // `locks.once` when something goes wrong: processes that die or stand still, and answers that are lost.
@@ -24,9 +25,6 @@ afterAll(() => proxy.stop());
 
 const HOUR = 3_600_000;
 const keyOf = (name: string): string => new Keys("", false).ofOnce(name);
-const sends = (script: { readonly sha: string; readonly lua: string }): Match => {
-  return ([, text]) => text === script.sha || text === script.lua;
-};
 async function start(): Promise<Actor> {
   const actor = await Actor.start({ url: own.url });
   actors.push(actor);

@@ -1,3 +1,5 @@
+import type { Script } from "../../src/redis/script.ts";
+
 /**
  * Decides whether a command is meant: `command[0]` is its name in lower case, the rest its
  * arguments (latin1).
@@ -7,6 +9,15 @@ export type Match = (command: string[]) => boolean;
 /** Matches commands by name: `proxy.dropReply(named("eval", "evalsha"))`. */
 export function named(...names: string[]): Match {
   return ([name = ""]) => names.includes(name);
+}
+
+/**
+ * Matches a run of one of these scripts, by its hash or, as a connection's first release is sent,
+ * by its text.
+ */
+export function sends(...scripts: readonly Pick<Script, "sha" | "lua">[]): Match {
+  const texts = new Set(scripts.flatMap(({ sha, lua }) => [sha, lua]));
+  return ([, text = ""]) => texts.has(text);
 }
 
 /**
