@@ -44,7 +44,12 @@ export async function compare(server: RealServer, executions: readonly Execution
 function differencesOf(expected: Execution, real: Outcome, isSlow: boolean): string[] {
   const lines: string[] = [];
   const check = (what: string, memory: string, other: string): void => {
-    if (memory !== other) lines.push(`${what}: the memory Redis has ${memory}, the real one ${other}`);
+    if (memory === other) return;
+    let at = 0;
+    while (memory[at] === other[at]) at++;
+    // Of a key with many fields, what is around the first difference.
+    const near = (all: string): string => all.slice(Math.max(0, at - 200), at + 200);
+    lines.push(`${what}: the memory Redis has ${near(memory)}, the real one ${near(other)}`);
   };
   check("reply", shownReply(expected.reply), shownReply(real.reply));
   check("messages", list(expected.messages), list(real.messages));
