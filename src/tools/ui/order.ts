@@ -1,15 +1,19 @@
 import { waitingProcesses } from "../../inside.ts";
-import type { Seen } from "./survey.ts";
+import { began, type Seen } from "./survey.ts";
 
 /** The values that a column is sorted by. Null comes last in both directions. */
 const COLUMNS: Readonly<Record<string, (lock: Seen) => string | number | null>> = {
   name: ({ name }) => name,
   holder: ({ holder }) => holder && (holder.label ?? holder.host ?? holder.id),
-  held: ({ holder }) => holder?.heldFor ?? null,
-  left: ({ holder }) => holder?.remaining ?? null,
+  held: (lock) => age(lock, lock.holder?.heldFor),
+  left: ({ holder, readAt }) => (holder && holder.remaining !== null ? holder.remaining + readAt : null),
   waiting: waitingProcesses,
-  wait: ({ longest }) => longest,
+  wait: (lock) => age(lock, lock.longest),
 };
+
+/** Of a hold or a wait, such that those of locks that were read one after the other can be compared. */
+const age = (lock: Seen, ago: number | null | undefined): number | null =>
+  typeof ago === "number" ? -began(lock, ago) : null;
 
 /**
  * Sorts locks by a column: "held", or "-held" for the greatest first. Locks with the same value, and

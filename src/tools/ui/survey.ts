@@ -16,6 +16,8 @@ export interface Seen extends Listed {
    * process waits, or candidates stand by.
    */
   readonly longest: number | null;
+  /** When its times were true, on the monotonic clock. A look at thousands of locks takes seconds. */
+  readonly readAt: number;
 }
 
 /** The locks at the end of a look. */
@@ -49,7 +51,7 @@ export class Tally {
   add(lock: Listed): void {
     this.#total++;
     if (isWaited(lock)) this.#waited++;
-    this.#locks.push({ ...lock, longest: this.#longest(lock) });
+    this.#locks.push({ ...lock, longest: this.#longest(lock), readAt: performance.now() });
     if (this.#locks.length === 2 * LOCKS) this.#cut();
   }
 
@@ -76,13 +78,18 @@ export class Tally {
   }
 }
 
-/** The longest wait first; locks without waiters after that, the longest hold first. */
+/**
+ * The longest wait first; locks without waiters after that, the longest hold first. Compared are the
+ * moments in which these began: a lock that was read later has waited for longer by then.
+ */
 const inFront = (one: Seen, other: Seen): number =>
-  rankOf(other) - rankOf(one) ||
-  (other.heldFor ?? 0) - (one.heldFor ?? 0) ||
+  Number(isWaited(other)) - Number(isWaited(one)) ||
+  (isWaited(one) ? began(one, one.longest) - began(other, other.longest) : 0) ||
+  began(one, one.heldFor) - began(other, other.heldFor) ||
   (one.name < other.name ? -1 : 1);
 
-const rankOf = (lock: Seen): number => lock.longest ?? (isWaited(lock) ? 0 : -1);
+/** On the monotonic clock. */
+export const began = ({ readAt }: Seen, ago: number | null): number => readAt - (ago ?? 0);
 
 /** Does a process wait for it, and not only stand by? */
 export const isWaited = (lock: Pick<Listed, "kind" | "holder" | "waiters">): boolean =>
