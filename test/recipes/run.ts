@@ -1,6 +1,7 @@
 // npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package
-// as npm would install it, and a real Redis. Two run at a time, each lane with a Redis of its own.
-// Arguments are names of programs; without any all of them run, in CI half of them in turn.
+// as npm would install it, and those of examples/, as their own page says. They have a real Redis.
+// Two run at a time, each lane with a Redis of its own. Arguments are names of programs; without any
+// all of them run, in CI half of them in turn.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -46,11 +47,17 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "migrating/rolling-deploy": [],
 };
 
-/** Far more than any of them takes on a slow and busy machine: it hangs. */
-const ENDS_WITHIN = 360_000;
-
 const here = fileURLToPath(new URL(".", import.meta.url));
 const root = join(here, "../..");
+const examples = join(root, "examples");
+/** Such as "examples/nest". */
+const EXAMPLES = readdirSync(examples).flatMap((name) =>
+  existsSync(join(examples, name, "index.ts")) ? [`examples/${name}`] : [],
+);
+const ALL = [...Object.keys(PROGRAMS), ...EXAMPLES];
+
+/** Far more than any of them takes on a slow and busy machine: it hangs. */
+const ENDS_WITHIN = 360_000;
 
 /** Runs a program. Resolves with what it printed, on both streams; rejects with that when it fails. */
 function run(
@@ -81,16 +88,19 @@ function run(
 
 const QUIET = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
 
-/** Installs what the programs need, unless that is there, and then the package of these sources. */
-async function install(): Promise<void> {
+/** Installs what the programs of this folder need, unless that is there. */
+async function installIn(folder: string): Promise<void> {
   const wanted = createHash("sha256")
-    .update(readFileSync(join(here, "package-lock.json")))
+    .update(readFileSync(join(folder, "package-lock.json")))
     .digest("hex");
-  const mark = join(here, "node_modules/.installed");
-  if (!existsSync(mark) || readFileSync(mark, "utf8") !== wanted) {
-    await run("npm", ["ci", ...QUIET], here);
-    writeFileSync(mark, wanted);
-  }
+  const mark = join(folder, "node_modules/.installed");
+  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
+  await run("npm", ["ci", ...QUIET], folder);
+  writeFileSync(mark, wanted);
+}
+
+/** Packing builds the package too: the examples link to this folder. */
+async function installPackage(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
   try {
     await run("npm", ["pack", "--silent", "--pack-destination", folder], root);
@@ -101,14 +111,19 @@ async function install(): Promise<void> {
   }
 }
 
+function runOne(name: string, env: Record<string, string>): Promise<string> {
+  if (EXAMPLES.includes(name)) return run("npm", ["start", "--silent"], join(root, name), env);
+  const [...args] = PROGRAMS[name] ?? [];
+  if (args.length === 0) args.push(`build/${name}.js`);
+  return run(process.execPath, args, here, env);
+}
+
 /** Runs the programs, one after the other, until none is left. False when one of them has failed. */
 async function runLane(left: string[], env: Record<string, string>): Promise<boolean> {
   let isFine = true;
   for (let name = left.shift(); name !== undefined; name = left.shift()) {
     const began = performance.now();
-    const [...args] = PROGRAMS[name] ?? [];
-    if (args.length === 0) args.push(`build/${name}.js`);
-    const outcome = await run(process.execPath, args, here, env).catch((error: Error) => error);
+    const outcome = await runOne(name, env).catch((error: Error) => error);
     const isOk = typeof outcome === "string";
     const time = ((performance.now() - began) / 1_000).toFixed(1).padStart(5);
     process.stdout.write(
@@ -120,15 +135,20 @@ async function runLane(left: string[], env: Record<string, string>): Promise<boo
 }
 
 const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !(name in PROGRAMS));
-if (unknown.length > 0)
-  throw new Error(`there is no recipe ${unknown.join(", ")}: ${Object.keys(PROGRAMS).join(", ")}`);
+const unknown = asked.filter((name) => !ALL.includes(name));
+if (unknown.length > 0) throw new Error(`there is no program ${unknown.join(", ")}: ${ALL.join(", ")}`);
 
-await install();
+await Promise.all([installIn(here), installIn(examples)]);
+await installPackage();
 rmSync(join(here, "build"), { recursive: true, force: true });
-await run(process.execPath, [join(root, "node_modules/typescript7/bin/tsc"), "-p", "tsconfig.json"], here);
+for (const folder of [here, examples])
+  await run(
+    process.execPath,
+    [join(root, "node_modules/typescript7/bin/tsc"), "-p", "tsconfig.json"],
+    folder,
+  );
 
-const left = asked.length > 0 ? asked : partInTurn(Object.keys(PROGRAMS), 2);
+const left = asked.length > 0 ? asked : partInTurn(ALL, 2);
 // A Redis that is given is one: programs that run at a time would meet there.
 const servers = [await findRedis()];
 if (!process.env.REDIS_URL) servers.push(await findRedis());
