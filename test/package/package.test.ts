@@ -52,6 +52,8 @@ describe("the tarball", () => {
         "dist/index.js",
         "dist/index.d.ts",
         "SECURITY.md",
+        "llms.txt",
+        "docs/coding-agents.md",
         "docs/errors.md",
         "docs/recipes.md",
         // The page about operating tells to import these.
@@ -60,7 +62,7 @@ describe("the tarball", () => {
       ]),
     );
     const known =
-      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|package\.json)$/;
+      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|llms\.txt|package\.json)$/;
     const others = packed.filter((path) => !known.test(path));
     expect(others.sort()).toEqual([
       "benchmarks/charts/comparison.svg",
@@ -73,7 +75,7 @@ describe("the tarball", () => {
   });
 
   it("has everything that its pages link to; pictures of the page stay in the repository", async () => {
-    for (const page of packed.filter((path) => path.endsWith(".md"))) {
+    for (const page of packed.filter((path) => /\.(md|txt)$/.test(path))) {
       const text = await readFile(join(temp, "package", page), "utf8");
       const targets = links(text).map(({ target }) => target.replace(/#.*/, ""));
       const own = targets.filter((target) => target !== "" && !/^[a-z][a-z0-9+.-]*:/i.test(target));
