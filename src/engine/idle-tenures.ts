@@ -198,10 +198,15 @@ export class IdleTenures {
   }
 
   #end(tenures: readonly KeptTenure[]): void {
-    for (const batch of batches(tenures)) void this.#release(batch);
+    const begun = new Set<LockKind>();
+    for (const batch of batches(tenures)) {
+      const kind = kindOf(batch);
+      void this.#release(batch, !begun.has(kind));
+      begun.add(kind);
+    }
   }
 
-  async #release(tenures: readonly KeptTenure[]): Promise<void> {
+  async #release(tenures: readonly KeptTenure[], isFirst: boolean): Promise<void> {
     const { commands, cleanup } = this.#client;
     const { releaseAll } = kindOf(tenures);
     const { epoch } = commands;
@@ -210,7 +215,7 @@ export class IdleTenures {
     cleanup.releases++;
     let answers: ReleaseAnswer[] = [];
     try {
-      answers = (await releaseAll?.(holds)) ?? [];
+      answers = (await releaseAll?.(holds, isFirst)) ?? [];
     } catch {
       // No caller waits for it; they are withdrawn until Redis answers.
     }

@@ -144,10 +144,12 @@ export interface LockKind extends Renewer, Admin {
     flag?: HolderFlag,
   ): Promise<RenewAnswer>;
   /**
-   * Ends idle holds, up to `batch` of one server in one command. Null: the kind keeps no idle
-   * holds.
+   * Ends idle holds, up to `batch` of one server in one command. `isFirst`: no batch was sent just
+   * before. RACE: a process that is ending reads no answer, so it would not learn that the server
+   * does not know the script. So the first batch sends the script's text, and only the first: the
+   * connection accepts only a limited amount at once. Null: the kind keeps no idle holds.
    */
-  readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer[]>) | null;
+  readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall with this nonce, to the client that asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
   /**

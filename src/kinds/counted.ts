@@ -90,6 +90,8 @@ interface Wanted {
 /** A number as the books in Redis store it. */
 const digits = (number: number): string => String(number).padStart(7, "0");
 
+const wholeRelease: Script = { ...lua.release, isWhole: true };
+
 /** The server of counted resources. `window`: the longest TTL of a grant, in ms. */
 export interface CountedServer {
   readonly commands: Commands;
@@ -260,17 +262,17 @@ export class CountedKind extends HoldScripts implements LockKind {
   }
 
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
-    this.#end(hold, 0, callback);
+    this.#end(lua.release, hold, 0, callback);
   }
 
   /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
   override readonly shrink = (hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void =>
-    this.#end(hold, stays, callback);
+    this.#end(lua.release, hold, stays, callback);
 
-  #end(hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
+  #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
-    this.commands.send(lua.release, this.#keysOf(name), args, this.#released, callback);
+    this.commands.send(script, this.#keysOf(name), args, this.#released, callback);
   }
 
   readonly #released = (reply: unknown, call: ScriptCall): CountedRelease => {
@@ -280,10 +282,17 @@ export class CountedKind extends HoldScripts implements LockKind {
   };
 
   /** One command each, sent in one write. */
-  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> =>
+  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
     Promise.all(
       holds.map(
-        (hold) => new Promise<ReleaseAnswer>((answered, failed) => this.#end(hold, 0, { answered, failed })),
+        (hold, i) =>
+          new Promise<ReleaseAnswer>((answered, failed) => {
+            // RACE: a process that is ending reads no answer, so it would not learn that the server
+            // does not know the script. So the first command brings its text; in Cluster each one
+            // does, because each may go to another server.
+            const isWhole = (isFirst && i === 0) || this.commands.isCluster;
+            this.#end(isWhole ? wholeRelease : lua.release, hold, 0, { answered, failed });
+          }),
       ),
     );
 

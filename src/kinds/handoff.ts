@@ -42,6 +42,7 @@ const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HEL
 
 /** While the keys of a lock are apart, a renewal of the lock alone must still be in time. */
 const renewStays: Script = { ...lua.renewStays, isImpatient: true };
+const releaseStays: Script = { ...lua.releaseStays, isWhole: true };
 
 const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
 
@@ -235,11 +236,13 @@ export class HandoffKind extends HoldScripts implements LockKind {
     }
   }
 
-  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> => {
+  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.flatMap(({ id, label, token }) => [id + label, token]);
-    return this.commands.run(lua.releaseStays, keys, args, decodeReleases);
+    // In Cluster each is sent as text, because each may go to another server.
+    const script = isFirst || this.commands.isCluster ? releaseStays : lua.releaseStays;
+    return this.commands.run(script, keys, args, decodeReleases);
   };
 
   override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>

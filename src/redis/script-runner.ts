@@ -12,7 +12,7 @@ import { isLate } from "./late.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import { isOfReplica, QUEUED, Troubles } from "./trouble.ts";
-import { tellUnwritten, UNLOCKS, Unanswered } from "./unanswered.ts";
+import { tellUnwritten, Unanswered } from "./unanswered.ts";
 
 /** This file's record of a call. */
 interface Sent extends Call {
@@ -43,8 +43,10 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #unanswered: Unanswered<Sent>;
   readonly unanswered: ReadonlySet<Sent>;
   readonly #unhear: () => void;
-  /** The scripts that this connection has sent: in Cluster to which node, and their SHA. */
-  readonly #sent = new Set<string>();
+  /** What the servers of this connection know: address, in Cluster, and SHA. */
+  readonly #known = new Set<string>();
+  /** The addresses of those that have not known a script since the connection was made. */
+  readonly #cold = new Set<string>();
   /**
    * By how many ms the server's clock is ahead of our monotonic one, from its last reported time;
    * in Cluster per address.
@@ -123,16 +125,18 @@ export class ScriptRunner implements Commands, CallOwner {
     if (this.isCluster && !script.isForeign) script = sharded(script);
     const since = clocks.mono.now();
     const node = this.isCluster ? this.#serverOf(keys) : "";
-    const before = this.#sent.size;
-    const isNew = this.#sent.add(node + script.sha).size > before;
+    // RACE: a process may end right after an unlock, and does not read the answer that the server
+    // does not know the script. A server that has not known one script knows none: so the first
+    // command of each is sent as text, and later ones find it there. No other server gets a text
+    // before the process ends: Redis reads 16 KB of a process that has ended, and a text may have 12.
+    const isNew = !this.#known.has(node + script.sha) && (isEnding || this.#cold.has(node));
+    if (isNew) this.#known.add(node + script.sha);
     const call: Sent = {
       owner: this,
       script,
       keys,
       argv,
-      // RACE: a process may end right after an unlock, and does not read the answer that the server
-      // does not know the script. So the first release is sent as text, and later ones find it there.
-      name: isNew && (isEnding || UNLOCKS.test(script.name)) ? "eval" : "evalsha",
+      name: script.isWhole || isNew ? "eval" : "evalsha",
       decode: decode as Decode<unknown>,
       callback: callback as Callback<unknown>,
       since,
@@ -175,6 +179,7 @@ export class ScriptRunner implements Commands, CallOwner {
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
+    this.#known.add(call.node + call.script.sha);
     const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
@@ -200,8 +205,9 @@ export class ScriptRunner implements Commands, CallOwner {
     // one.
     if (isUnknown && !call.isOver) {
       call.name = "eval";
-      // A server that has forgotten one has forgotten all.
-      this.#sent.clear();
+      this.#known.clear();
+      this.#known.add(call.node + call.script.sha);
+      this.#cold.add(call.node);
       // A command that was delayed once is not delayed again.
       call.isLate = isLate;
       this.#link.send(call);
@@ -289,7 +295,8 @@ export class ScriptRunner implements Commands, CallOwner {
 
   #lost(forgotten: string | null): void {
     this.epoch++;
-    this.#sent.clear();
+    this.#known.clear();
+    this.#cold.clear();
     this.onLost();
     this.#silence?.closed();
     // A command that waits for a connection is not lost, and is sent later. A bound command may be

@@ -21,6 +21,8 @@ export interface Script {
    * scripts for 1.6 s.
    */
   readonly isImpatient?: true;
+  /** Sent as text: a process that ends cannot resend a script that the server does not know. */
+  readonly isWhole?: true;
 }
 
 const made = new Map<Script, Script>();

@@ -82,8 +82,7 @@ export class Unanswered<Sent extends Awaited> {
   }
 }
 
-/** The names of the scripts that end a hold. */
-export const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
+const UNLOCKS = /\/(release|release-at|release-stays|yield|end)$/;
 
 /**
  * The process ends, and a connection has not accepted all releases. Reported once, on stderr:

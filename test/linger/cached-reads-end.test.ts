@@ -18,7 +18,7 @@ const late = async (): Promise<void> => {
   await until(() => performance.now() > end);
 };
 
-it("cached reads end with their process", async () => {
+it("cached reads end with their process, also if the server has forgotten the scripts", async () => {
   const { far, server } = stage;
   const connections = async (): Promise<number> => `${await far.redis.client("LIST")}`.split("\n").length;
   const before = await connections();
@@ -36,6 +36,7 @@ it("cached reads end with their process", async () => {
     }
     return (await held()) === 2 * names.length;
   });
+  await far.redis.script("FLUSH");
   await actor.call("die", "exit");
   await actor.exit;
   // The server has read all that came before the ends of its connections.

@@ -48,8 +48,6 @@ describe("NOSCRIPT", () => {
     const { near, far, lock } = stage;
     const flush = () => far.redis.script("FLUSH");
     for (const lock of [near, far].map(({ locks }) => locks.lock(freshName()))) {
-      // Its connection has sent the text of the release.
-      await (await lock.lock()).unlock();
       await flush();
       const lease = await lock.lock({ lease: 5_000 });
       await flush();

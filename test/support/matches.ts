@@ -11,10 +11,7 @@ export function named(...names: string[]): Match {
   return ([name = ""]) => names.includes(name);
 }
 
-/**
- * Matches a run of one of these scripts, by its hash or, as a connection's first release is sent,
- * by its text.
- */
+/** Matches a run of one of these scripts, by its hash or by its text. */
 export function sends(...scripts: readonly Pick<Script, "sha" | "lua">[]): Match {
   const texts = new Set(scripts.flatMap(({ sha, lua }) => [sha, lua]));
   return ([, text = ""]) => texts.has(text);

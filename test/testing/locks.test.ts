@@ -132,7 +132,7 @@ it("the first tryLock and unlock of a client cost three commands, each answered 
   const lease = await locks.lock("orders").tryLock();
   await lease?.unlock();
   clearImmediate(next);
-  // The first script is unknown to a new Redis, and is sent again as text; the release is text at once.
+  // The first script is unknown to a new Redis, and is sent again as text; the next one is text at once.
   expect([evalsha, evaluate, run].map(({ mock }) => mock.calls.length)).toEqual([1, 2, 2]);
   expect(turns).toBeLessThanOrEqual(6);
 });

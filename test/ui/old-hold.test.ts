@@ -15,7 +15,6 @@ const lock = (name: string, heldFor: number | null, more: object = {}): Seen => 
     holders: [],
     waiters: [],
     longest: null,
-    readAt: 0,
     kept: false,
     ...more,
   } as never;

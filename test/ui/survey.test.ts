@@ -5,12 +5,12 @@ import { inOrder } from "../../src/tools/ui/order.ts";
 import { Tally } from "../../src/tools/ui/survey.ts";
 
 const lock = (name: string, waitedFor: number | null, heldFor: number): Listed => {
-  const holder = { heldFor, remaining: 30_000 - heldFor };
+  const holder = { heldFor, remaining: 20_000 };
   const waiters = waitedFor === null ? [] : [{ id: "client:1:0:x", waitedFor }];
   return { kind: "lock", name, waiters, holder, holders: [holder], heldFor } as never;
 };
 
-it("locks that a long look read one after the other are ordered by when their waits and holds began", () => {
+it("locks that a long look reads one after the other have their times as of its end", () => {
   let now = 1_000;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
   onTestFinished(() => clock.mockRestore());
@@ -18,13 +18,19 @@ it("locks that a long look read one after the other are ordered by when their wa
   tally.add(lock("first", 500, 600));
   tally.add(lock("oldest", null, 900));
   now += 300;
-  // It has waited for longer by now, and for less long than the first one.
+  // It had waited for longer when it was read, and began to wait later.
   tally.add(lock("second", 700, 800));
   tally.add(lock("old", null, 1_000));
-  const { locks } = tally.survey(1, false);
-  const names = (sort: string) => inOrder(locks, sort).map(({ name }) => name);
-  expect(names("")).toEqual(["first", "second", "oldest", "old"]);
-  expect(names("-wait")).toEqual(["first", "second", "oldest", "old"]);
-  expect(names("-held")).toEqual(["oldest", "old", "first", "second"]);
-  expect(names("left")).toEqual(["oldest", "old", "first", "second"]);
+  now += 50;
+  const { locks, at } = tally.survey(1, false);
+  expect(at).toBe(now);
+  expect(locks.map(({ name, longest, holder }) => [name, longest, holder?.heldFor])).toEqual([
+    ["first", 850, 950],
+    ["second", 750, 850],
+    ["oldest", null, 1_250],
+    ["old", null, 1_050],
+  ]);
+  expect(locks.map(({ holder, heldFor }) => holder?.heldFor === heldFor)).not.toContain(false);
+  expect(locks[0]?.waiters?.[0]?.waitedFor).toBe(850);
+  expect(inOrder(locks, "-held").map(({ name }) => name)).toEqual(["oldest", "old", "first", "second"]);
 });

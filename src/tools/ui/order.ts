@@ -1,19 +1,15 @@
 import { waitingProcesses } from "../../inside.ts";
-import { began, type Seen } from "./survey.ts";
+import type { Seen } from "./survey.ts";
 
 /** The values that a column is sorted by. Null comes last in both directions. */
 const COLUMNS: Readonly<Record<string, (lock: Seen) => string | number | null>> = {
   name: ({ name }) => name,
   holder: ({ holder }) => holder && (holder.label ?? holder.host ?? holder.id),
-  held: (lock) => age(lock, lock.holder?.heldFor),
-  left: ({ holder, readAt }) => (holder && holder.remaining !== null ? holder.remaining + readAt : null),
+  held: ({ holder }) => holder?.heldFor ?? null,
+  left: ({ holder }) => holder?.remaining ?? null,
   waiting: waitingProcesses,
-  wait: (lock) => age(lock, lock.longest),
+  wait: ({ longest }) => longest,
 };
-
-/** Of a hold or a wait, such that those of locks that were read one after the other can be compared. */
-const age = (lock: Seen, ago: number | null | undefined): number | null =>
-  typeof ago === "number" ? -began(lock, ago) : null;
 
 /**
  * Sorts locks by a column: "held", or "-held" for the greatest first. Locks with the same value, and

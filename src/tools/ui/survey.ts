@@ -16,8 +16,6 @@ export interface Seen extends Listed {
    * process waits, or candidates stand by.
    */
   readonly longest: number | null;
-  /** When its times were true, on the monotonic clock. A look at thousands of locks takes seconds. */
-  readonly readAt: number;
 }
 
 /** The locks at the end of a look. */
@@ -37,10 +35,16 @@ export interface Survey {
   readonly at: number;
 }
 
+/** A lock, and the moment of its times, on the monotonic clock. */
+interface Moment {
+  readonly lock: Seen;
+  readonly at: number;
+}
+
 /** What a look has seen so far. It keeps a bounded number of locks, however many there are. */
 export class Tally {
   readonly #leaderless: Leaderless;
-  #locks: Seen[] = [];
+  #locks: Moment[] = [];
   #total = 0;
   #waited = 0;
 
@@ -51,8 +55,8 @@ export class Tally {
   add(lock: Listed): void {
     this.#total++;
     if (isWaited(lock)) this.#waited++;
-    this.#locks.push({ ...lock, longest: this.#longest(lock), readAt: performance.now() });
-    if (this.#locks.length === 2 * LOCKS) this.#cut();
+    this.#locks.push({ lock: { ...lock, longest: this.#longest(lock) }, at: performance.now() });
+    if (this.#locks.length === 2 * LOCKS) this.#cut(performance.now());
   }
 
   #longest(lock: Listed): number | null {
@@ -61,16 +65,23 @@ export class Tally {
   }
 
   survey(number: number, isPartial: boolean): Survey {
-    this.#cut();
-    const [locks, total, waited] = [[...this.#locks], this.#total, this.#waited];
-    const isCut = total > locks.length;
-    return { number, locks, total, waited, isCut, isPartial, at: performance.now() };
+    const at = performance.now();
+    this.#cut(at);
+    const locks = this.#locks.map(({ lock }) => lock);
+    const [total, waited] = [this.#total, this.#waited];
+    return { number, locks, total, waited, isCut: total > locks.length, isPartial, at };
   }
 
-  #cut(): void {
-    this.#locks.sort(inFront);
+  /**
+   * Sorts them, and drops what is too much. RACE: to read thousands of locks takes seconds, and those
+   * that were read later would look as if they had waited for longer. So first all have their times
+   * as of `now`.
+   */
+  #cut(now: number): void {
+    this.#locks = this.#locks.map(({ lock, at }) => ({ lock: after(now - at, lock), at: now }));
+    this.#locks.sort((one, other) => inFront(one.lock, other.lock));
     let people = 0;
-    const end = this.#locks.findIndex(({ holders, waiters }, i) => {
+    const end = this.#locks.findIndex(({ lock: { holders, waiters } }, i) => {
       people += holders.length + (waiters?.length ?? 0);
       return i === LOCKS || (i > 0 && people > PEOPLE);
     });
@@ -79,17 +90,25 @@ export class Tally {
 }
 
 /**
- * The longest wait first; locks without waiters after that, the longest hold first. Compared are the
- * moments in which these began: a lock that was read later has waited for longer by then.
+ * A lock so many ms later. The time left of its hold stays as it was read: it may have been renewed
+ * since.
  */
+function after(ms: number, lock: Seen): Seen {
+  const later = (time: number | null): number | null => (time === null ? null : Math.round(time + ms));
+  const holders = lock.holders.map((holder) => ({ ...holder, heldFor: later(holder.heldFor) }));
+  const waiters = lock.waiters?.map((one) => ({ ...one, waitedFor: later(one.waitedFor) })) ?? null;
+  const [holder = null] = holders;
+  const [heldFor, longest] = [later(lock.heldFor), later(lock.longest)];
+  return { ...lock, holders, holder, heldFor, waiters, longest };
+}
+
+/** The longest wait first; locks without waiters after that, the longest hold first. */
 const inFront = (one: Seen, other: Seen): number =>
-  Number(isWaited(other)) - Number(isWaited(one)) ||
-  (isWaited(one) ? began(one, one.longest) - began(other, other.longest) : 0) ||
-  began(one, one.heldFor) - began(other, other.heldFor) ||
+  rankOf(other) - rankOf(one) ||
+  (other.heldFor ?? 0) - (one.heldFor ?? 0) ||
   (one.name < other.name ? -1 : 1);
 
-/** On the monotonic clock. */
-export const began = ({ readAt }: Seen, ago: number | null): number => readAt - (ago ?? 0);
+const rankOf = (lock: Seen): number => lock.longest ?? (isWaited(lock) ? 0 : -1);
 
 /** Does a process wait for it, and not only stand by? */
 export const isWaited = (lock: Pick<Listed, "kind" | "holder" | "waiters">): boolean =>

@@ -195,9 +195,7 @@ test(
     const [one] = world.processes(1);
     const errors = one.heard("error");
     one.losesCommands("fail");
-    await (await one.take("lock")).unlock();
     const held = await one.take("lock");
-    await one.on("renew").answered();
     world.redis.flushScripts();
     world.redis.learnScripts({ except: "renew" });
     await one.on("renew").unknown(() => one.commands.freezeReplies(200));

@@ -150,15 +150,10 @@ const outcomeOf = (call: Promise<unknown>): Promise<unknown> =>
 const any = (): boolean => true;
 
 /**
- * Redis has forgotten the script of the first caller's command, and then learns it: the hold ends
+ * Redis does not know the script of the first caller's command, and then learns it: the hold ends
  * before the first command comes again, as text. `before`: before its end.
  */
 async function unknownScript({ first, last, mine, world }: Shared, before = (): void => {}) {
-  // Scripts that the process has sent before, so it sends their hash.
-  const reader = await mine.take("read", { name: "other" });
-  const { read } = mine.client.readWriteLock("rw:other");
-  await mine.does(() => read.withLock({ ...LEASE, confirm: true }, () => {}));
-  await reader.unlock();
   world.redis.flushScripts();
   const refused = mine.on(any).unknown(() => {
     mine.commands.freezeReplies(2_000);
