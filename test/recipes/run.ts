@@ -1,7 +1,7 @@
 // npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package
 // as npm would install it, and those of examples/, as their own page says. They have a real Redis.
 // Two run at a time, each lane with a Redis of its own. Arguments are names of programs; without any
-// all of them run, in CI half of them in turn.
+// all of them run, in CI half of the recipes, or the examples, in turn.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findRedis } from "../../tools/redis/index.ts";
-import { partInTurn } from "../support/in-turn.ts";
+import { inTurn } from "../support/in-turn.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -99,13 +99,14 @@ async function installIn(folder: string): Promise<void> {
   writeFileSync(mark, wanted);
 }
 
-/** Packing builds the package too: the examples link to this folder. */
-async function installPackage(): Promise<void> {
+/** Packs these sources, which builds them for the examples, and installs that for the recipes. */
+async function installPackage(isForRecipes: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
   try {
     await run("npm", ["pack", "--silent", "--pack-destination", folder], root);
     const packed = readdirSync(folder).map((file) => join(folder, file));
-    await run("npm", ["install", "--no-save", "--no-package-lock", ...QUIET, ...packed], here);
+    if (isForRecipes)
+      await run("npm", ["install", "--no-save", "--no-package-lock", ...QUIET, ...packed], here);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -138,17 +139,19 @@ const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !ALL.includes(name));
 if (unknown.length > 0) throw new Error(`there is no program ${unknown.join(", ")}: ${ALL.join(", ")}`);
 
-await Promise.all([installIn(here), installIn(examples)]);
-await installPackage();
-rmSync(join(here, "build"), { recursive: true, force: true });
-for (const folder of [here, examples])
-  await run(
-    process.execPath,
-    [join(root, "node_modules/typescript7/bin/tsc"), "-p", "tsconfig.json"],
-    folder,
-  );
+const recipes = Object.keys(PROGRAMS);
+const halves = [0, 1].map((half) => recipes.filter((_, i) => i % 2 === half));
+const left = asked.length > 0 ? asked : inTurn([...halves, EXAMPLES]).flat();
+const folders = [here, examples].filter((folder) =>
+  left.some((name) => EXAMPLES.includes(name) === (folder === examples)),
+);
 
-const left = asked.length > 0 ? asked : partInTurn(ALL, 2);
+await Promise.all(folders.map(installIn));
+await installPackage(folders.includes(here));
+rmSync(join(here, "build"), { recursive: true, force: true });
+const tsc = join(root, "node_modules/typescript7/bin/tsc");
+for (const folder of folders) await run(process.execPath, [tsc, "-p", "tsconfig.json"], folder);
+
 // A Redis that is given is one: programs that run at a time would meet there.
 const servers = [await findRedis()];
 if (!process.env.REDIS_URL) servers.push(await findRedis());
