@@ -19,18 +19,21 @@ const owner = {
   mode: null,
 };
 
+/** Far more than what a busy machine takes to read them all: times are as of the end of a look. */
+const APART = 600_000;
+
 const lock = (i: number, waiters = 0): Listed => ({
   ...{
     kind: "lock",
     name: `job:${i}`,
     holder: null,
     holders: [],
-    heldFor: i,
+    heldFor: i * APART,
     remaining: 1,
     kept: false,
     permits: null,
   },
-  waiters: Array.from({ length: waiters }, () => ({ ...owner, waitedFor: i })),
+  waiters: Array.from({ length: waiters }, () => ({ ...owner, waitedFor: i * APART })),
 });
 
 /** 25 000 locks, for some of which others wait; and what was asked for. */
