@@ -19,7 +19,10 @@ interface Sent extends Call {
   readonly decode: Decode<unknown>;
   readonly callback: Callback<unknown>;
   readonly epoch: number;
-  /** The address of the node that it was sent to, in Cluster. */
+  /**
+   * The address of the node that it was sent to, in Cluster; known only for the client's own
+   * connections.
+   */
   readonly node: string;
   isLate: boolean;
 }
@@ -43,10 +46,8 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #unanswered: Unanswered<Sent>;
   readonly unanswered: ReadonlySet<Sent>;
   readonly #unhear: () => void;
-  /** What the servers of this connection know: address, in Cluster, and SHA. */
+  /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
-  /** The addresses of those that have not known a script since the connection was made. */
-  readonly #cold = new Set<string>();
   /**
    * By how many ms the server's clock is ahead of our monotonic one, from its last reported time;
    * in Cluster per address.
@@ -124,25 +125,18 @@ export class ScriptRunner implements Commands, CallOwner {
   ): void {
     if (this.isCluster && !script.isForeign) script = sharded(script);
     const since = clocks.mono.now();
-    const node = this.isCluster ? this.#serverOf(keys) : "";
-    // RACE: a process may end right after an unlock, and does not read the answer that the server
-    // does not know the script. A server that has not known one script knows none: so the first
-    // command of each is sent as text, and later ones find it there. No other server gets a text
-    // before the process ends: Redis reads 16 KB of a process that has ended, and a text may have 12.
-    const isNew = !this.#known.has(node + script.sha) && (isEnding || this.#cold.has(node));
-    if (isNew) this.#known.add(node + script.sha);
     const call: Sent = {
       owner: this,
       script,
       keys,
       argv,
-      name: script.isWhole || isNew ? "eval" : "evalsha",
+      name: script.isWhole || (isEnding && this.#isNew(script)) ? "eval" : "evalsha",
       decode: decode as Decode<unknown>,
       callback: callback as Callback<unknown>,
       since,
       until: since + Math.min(timeout, this.replyTimeout),
       epoch: this.epoch,
-      node,
+      node: this.#silence ? this.#serverOf(keys) : "",
       isWritten: false,
       isOver: false,
       isLate,
@@ -153,6 +147,17 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#silence?.sent(call.node);
     this.#link.send(call);
     if (isEnding && !isLate) tellUnwritten();
+  }
+
+  /**
+   * RACE: a process that ends does not read the answer that the server does not know the script. So
+   * the first command is sent as text, and later ones find the script there. In Cluster each is
+   * sent as text, because each may go to another server.
+   */
+  #isNew({ sha }: Script): boolean {
+    if (this.#known.has(sha)) return false;
+    if (!this.isCluster) this.#known.add(sha);
+    return true;
   }
 
   /**
@@ -179,7 +184,7 @@ export class ScriptRunner implements Commands, CallOwner {
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
-    this.#known.add(call.node + call.script.sha);
+    if (!this.isCluster) this.#known.add(call.script.sha);
     const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
@@ -205,9 +210,6 @@ export class ScriptRunner implements Commands, CallOwner {
     // one.
     if (isUnknown && !call.isOver) {
       call.name = "eval";
-      this.#known.clear();
-      this.#known.add(call.node + call.script.sha);
-      this.#cold.add(call.node);
       // A command that was delayed once is not delayed again.
       call.isLate = isLate;
       this.#link.send(call);
@@ -267,8 +269,9 @@ export class ScriptRunner implements Commands, CallOwner {
     return Math.ceil(ahead + clocks.mono.now() + Math.min(timeout, this.replyTimeout)) || 0;
   }
 
-  /** In Cluster: the address of the node that has this key. */
+  /** The address of the node that has this key; in Cluster there are several. */
   #serverOf(key: string | ScriptKeys): string {
+    if (!this.isCluster) return "";
     const slot = typeof key === "string" ? slotOf(this.keys.prefix + key) : key.slot;
     return slot === null ? "" : (this.#link.nodes?.addressOf(slot) ?? "");
   }
@@ -296,7 +299,6 @@ export class ScriptRunner implements Commands, CallOwner {
   #lost(forgotten: string | null): void {
     this.epoch++;
     this.#known.clear();
-    this.#cold.clear();
     this.onLost();
     this.#silence?.closed();
     // A command that waits for a connection is not lost, and is sent later. A bound command may be
