@@ -19,7 +19,7 @@ it("the end of a writer whose scope reads on is sent again, and other readers en
   await stage.near.locks.scope(async () => {
     const writer = await mine.write.lock();
     const reader = await mine.read.lock();
-    const dropped = stage.proxy.dropCommand(named("evalsha", "eval"));
+    const dropped = stage.proxy.dropCommand(named("evalsha"));
     await expect(writer.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
     await dropped;
     const other = await theirs.read.lock({ wait: 10_000 });

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findRedis } from "../../tools/redis/index.ts";
-import { inTurn } from "../support/in-turn.ts";
+import { inTurn, partsOf } from "../support/in-turn.ts";
 import { noPostgres, Postgres } from "../support/postgres.ts";
 
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -139,9 +139,7 @@ const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !ALL.includes(name));
 if (unknown.length > 0) throw new Error(`there is no program ${unknown.join(", ")}: ${ALL.join(", ")}`);
 
-const recipes = Object.keys(PROGRAMS);
-const halves = [0, 1].map((half) => recipes.filter((_, i) => i % 2 === half));
-const left = asked.length > 0 ? asked : inTurn([...halves, EXAMPLES]).flat();
+const left = asked.length > 0 ? asked : inTurn([...partsOf(Object.keys(PROGRAMS), 2), EXAMPLES]).flat();
 const folders = [here, examples].filter((folder) =>
   left.some((name) => EXAMPLES.includes(name) === (folder === examples)),
 );

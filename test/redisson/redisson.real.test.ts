@@ -8,11 +8,10 @@ import { channelOf, counterOf, JavaThread } from "../contract/java.ts";
 import { failure, Gate, lossOf } from "../contract/observe.ts";
 import type { Party } from "../support/fixture.ts";
 import { linkOf } from "../support/link.ts";
-import { type Match, named, sends } from "../support/matches.ts";
 import { lockOf } from "../support/permit.ts";
 import { failScript, holdReply, onScript } from "../support/scripts-sent.ts";
 import { Stage, timed } from "../support/stage.ts";
-import type { TcpProxy } from "../support/tcp-proxy.ts";
+import { type Match, named, type TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock
@@ -30,7 +29,10 @@ beforeEach(() => {
   name = stage.lock.name;
 });
 
-const script = (which: keyof typeof lua): Match => sends(lua[which]);
+const script = (which: keyof typeof lua): Match => {
+  const { sha } = lua[which];
+  return ([command, first]) => command === "evalsha" && first === sha;
+};
 const holds = (): Promise<string[]> => far.redis.hvals(name);
 
 describe.each(["redissonLock", "redissonFencedLock"] as const)(

@@ -7,8 +7,6 @@ export function inTurn<T>(all: readonly T[]): readonly T[] {
   return turn === undefined ? all : all.slice(Number(turn) % all.length).slice(0, 1);
 }
 
-/** In CI the part of these whose turn it is, of so many parts; elsewhere all. */
-export function partInTurn<T>(all: readonly T[], parts: number): T[] {
-  const each = Array.from({ length: parts }, (_, part) => all.filter((_, i) => i % parts === part));
-  return inTurn(each).flat();
-}
+/** So many parts of all. */
+export const partsOf = <T>(all: readonly T[], parts: number): T[][] =>
+  Array.from({ length: parts }, (_, part) => all.filter((_, i) => i % parts === part));

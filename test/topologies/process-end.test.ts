@@ -7,6 +7,7 @@ import { sharded } from "../../src/redis/script.ts";
 import type { Ending, ExitOrder, Held } from "../close/exit-stage.ts";
 import { compiled } from "../support/compiled.ts";
 import { freshName } from "../support/fixture.ts";
+import { loadScripts } from "../support/load-scripts.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { SentinelGroup } from "../support/servers/sentinel.ts";
 import { until } from "../support/until.ts";
@@ -31,9 +32,8 @@ it.each([
   onTestFinished(() => locks.close({ grace: 0 }));
   const servers = "nodes" in redis ? redis.nodes("master") : [redis];
   // A process that unlocks in its last turn does not read that a server lacks the script (guarantees.md).
-  for (const server of servers)
-    for (const { lua } of Object.values(handoffLua).flatMap((one) => [one, sharded(one)]))
-      await server.script("LOAD", lua);
+  const inCluster = Object.fromEntries(Object.entries(handoffLua).map(([key, one]) => [key, sharded(one)]));
+  for (const server of servers) await loadScripts(server, handoffLua, inCluster);
   for (const ending of ENDINGS) {
     const prefix = freshName("exit");
     // A caller that waits would keep the others from ending.

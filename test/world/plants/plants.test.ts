@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { partInTurn } from "../../support/in-turn.ts";
+import { inTurn, partsOf } from "../../support/in-turn.ts";
 import { missing } from "../effects.ts";
 import { LAST_SEED } from "../seeds.ts";
 import { ROOT, textWith } from "./copy.ts";
@@ -15,7 +15,7 @@ const found = await readFound();
 const further = Array.from({ length: FURTHER }, (_, i) => i + 1);
 /** What does not happen in any run shows in those with faults. */
 const withFaults = further.filter((one) => one % 2 === 0);
-const mine = partInTurn(plants, 2);
+const mine = inTurn(partsOf(plants, 2)).flat();
 const inWorld = mine.filter(({ test }) => !test);
 const inDirected = mine.filter(({ test }) => test?.project === "world");
 const onRedis = plants.filter(({ test }) => test && test.project !== "world");
