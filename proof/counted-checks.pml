@@ -43,7 +43,12 @@ inline checkEntry(t_) {
 #ifdef TOKENS
   if
   :: IS_WRITER(k) && !isDown[t_] -> assert(token[t_] > best); best = token[t_]; bestWriter = token[t_]
-  :: else -> assert(token[t_] > bestWriter || token[t_] == downToken); best = MAX(best, token[t_])
+  :: else ->
+     assert(token[t_] > bestWriter || token[t_] == downToken);
+#ifdef READ_WRITE
+     assert(token[t_] >= best);
+#endif
+     best = MAX(best, token[t_])
   fi;
 #endif
   skip
@@ -195,11 +200,12 @@ inline tick() {
      i++
   :: else -> break
   od;
-  if :: kept.kind != 0 && kept.age < AGE_MAX -> kept.age++ :: else fi;
+  x = 0;
+  do :: x < COPIES -> if :: kept[x].kind != 0 && kept[x].age < AGE_MAX -> kept[x].age++ :: else fi; x++ :: else -> break od;
   if
   :: ghost != 0 ->
-     /* A late copy has a hold no longer than its caller may have thought. */
-     if :: !LIVES(ghostHold) -> ghost = 0; ghostHold = 0 :: else -> ghost++; assert(ghost <= REPLY + LEASE) fi
+     /* A late copy has a hold no longer than its caller may have thought. Another one may raise it. */
+     if :: !LIVES(ghostHold) -> ghost = 0; ghostHold = 0 :: else -> ghost++; assert(COPIES > 1 || ghost <= REPLY + LEASE) fi
   :: else
   fi;
   i = 0;

@@ -100,7 +100,7 @@ inline finish(kind_) {
 #else
 #define IS_RECALLED(id) false
 #endif
-#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !IS_RECALLED(id) && !isCurrent(id) && kept.hold != (id) && !IS_ENDED_BY(kept, id) && ghostHold != (id))
+#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !IS_RECALLED(id) && !isCurrent(id) && !KEEPS(id) && ghostHold != (id))
 inline newHold() {
   i = 4 * k + 1; j = 0;
   do

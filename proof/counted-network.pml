@@ -15,7 +15,7 @@ typedef Command {
 }
 typedef Connection { Command c[K]; byte n, ran }
 Connection to[CLIENTS];
-Command kept;                  /* a copy that the network still has */
+Command kept[COPIES];          /* copies that the network still has */
 
 inline copyCommand(from, dest) {
   dest.kind = from.kind; dest.hold = from.hold; dest.arg = from.arg; dest.age = from.age; dest.ttl = from.ttl;
@@ -87,21 +87,23 @@ inline serve() {
 }
 
 #define isCurrent(id) (h[2*CLIENT(id)] == (id) || h[2*CLIENT(id)+1] == (id))
-inline keep() {
-  copyCommand(AT, kept);
-  kept.kind = kept.kind & 7;
-  printf("network: keeps a copy of %d for hold %d\n", kept.kind, kept.hold)
+#define KEEPS(id) (KEEPS_AT(0, id) || KEEPS_AT(COPIES - 1, id))
+#define KEEPS_AT(at, id) (kept[at].hold == (id) || IS_ENDED_BY(kept[at], id))
+inline keep(at) {
+  copyCommand(AT, kept[at]);
+  kept[at].kind = kept[at].kind & 7;
+  printf("network: keeps a copy of %d for hold %d\n", kept[at].kind, kept[at].hold)
 }
-inline runKept() {
-  ck = kept.kind; ch = kept.hold; ca = kept.arg; cg = kept.age; cl = kept.ttl;
+inline runKept(at) {
+  ck = kept[at].kind; ch = kept[at].hold; ca = kept[at].arg; cg = kept[at].age; cl = kept[at].ttl;
 #ifdef TOKENS
-  ct = kept.tok;
+  ct = kept[at].tok;
 #endif
   run_(ck, ch, ca, cg, ct, cl);
   printf("redis: runs the late copy of %d for hold %d: %d; %d of %d used\n", ck, ch, res, used, permits);
   if :: res == OWNER && !isCurrent(ch) -> ghost = cg + 1; ghostHold = ch :: else fi;
   assert(ck != JOIN || (res != OWNER && res != HELD));
-  clear(kept)
+  clear(kept[at])
 }
 
 inline crash() {

@@ -253,7 +253,8 @@ inline mine(held, full_, joins) {
 }
 
 /* It ends, or shrinks: it never grows. A writer that becomes a reader leaves the token that its
- * client has now to the readers beside it. */
+ * client has now to the readers beside it; a late copy says an older one than that of the hold that
+ * another late copy has made. */
 inline shrink(less, keeps, with) {
   used = used - u[less] + keeps;
   if
@@ -264,6 +265,9 @@ inline shrink(less, keeps, with) {
 #ifdef FLAW_DOWNGRADE_OLD_TOKEN
      phase = tok[less]; isReading[less] = true
 #else
+#ifndef FLAW_DOWNGRADE_COPY_COUNTS
+     with = MAX(with, tok[less]);
+#endif
      phase = with; tok[less] = with; isReading[less] = true
 #endif
 #endif

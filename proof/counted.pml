@@ -21,6 +21,7 @@
  *   ABORTS=n DOWNS=n      callers that leave while they wait; writers that become readers
  *   FAULTS=n              faults in one run, of the kinds CAN_CRASH CAN_FREEZE CAN_MISS CAN_KEEP
  *                         CAN_TIME_OUT CAN_FULL CAN_DRIFT CAN_TYPE CAN_VANISH
+ *   COPIES=n              late copies that the network has at a time: 1 or 2
  *   SETS=n                setPermits(n), once
  *   URGENT BOUND=n        everybody acts at once: nobody waits for more than BOUND ticks
  *   RENEWS PLAIN          renewals; only client 0 meets faults
@@ -41,6 +42,9 @@
 #endif
 #ifndef PERMITS
 #define PERMITS 3
+#endif
+#ifndef COPIES
+#define COPIES 1
 #endif
 #ifndef W0
 #define W0 PERMITS
@@ -323,7 +327,10 @@ end: do
   :: d_step { FAULT && (age[4*k+1] > 0 || age[4*k+2] > 0 || age[4*k+3] > 0 || age[4*k+4] > 0 || ANY_RECALL(k)) -> faults--; hush(); check() }
 #endif
 #ifdef CAN_KEEP
-  :: d_step { FAULT && kept.kind == 0 && to[k].ran < to[k].n -> faults--; keep(); skip }
+  :: d_step { FAULT && kept[0].kind == 0 && to[k].ran < to[k].n -> faults--; keep(0); skip }
+#if COPIES > 1
+  :: d_step { FAULT && kept[0].kind != 0 && kept[1].kind == 0 && to[k].ran < to[k].n -> faults--; keep(1); skip }
+#endif
 #endif
 #ifdef CAN_TIME_OUT
   :: d_step { FAULT && AWAKE && to[k].n > 0 && ROOM && to[k].c[0].kind < GIVEN_UP -> faults--; timeOut(); check() }
@@ -337,7 +344,10 @@ end: do
   :: d_step { QUIET -> tick(); check() }
   :: d_step { !QUIET && delays > 0 -> delays--; tick(); check() }
 #ifdef CAN_KEEP
-  :: d_step { kept.kind != 0 -> runKept(); check() }
+  :: d_step { kept[0].kind != 0 -> runKept(0); check() }
+#if COPIES > 1
+  :: d_step { kept[1].kind != 0 -> runKept(1); check() }
+#endif
 #endif
 #ifdef CAN_FULL
   :: d_step { faults > 0 && !noMemory -> faults--; noMemory = true }

@@ -13,7 +13,11 @@ local function endHold(hold, mode, till, units, token, stays, present, label)
   end
   call("HDEL", hash, "")
   if mode == "w" then
-    mode, token = "r", format("%016.0f", present)
+    -- RACE: late copies of an acquire and of this command, one after the other: the hold that the
+    -- first one has made is newer than the token that this one says. The readers with it must not
+    -- get that old token.
+    present = format("%016.0f", present)
+    mode, token = "r", present > token and present or token
     phase = token
   end
   put(hold, mode, till, stays, token, 0, label)

@@ -68,6 +68,10 @@ describe("the tarball", () => {
       "benchmarks/charts/comparison.svg",
       "docs/alerts.yml",
       "docs/grafana.json",
+      "docs/without-a-stop/queue-in-front.ts",
+      "docs/without-a-stop/queued-mutex.ts",
+      "docs/without-a-stop/queued-redlock-4.ts",
+      "docs/without-a-stop/queued-redlock-5.ts",
     ]);
     // For people who change the library.
     expect(packed.filter((path) => path.startsWith("docs/protocol"))).toEqual([]);

@@ -4,7 +4,15 @@
 // all of them run, in CI half of the recipes, or the examples, in turn.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -112,6 +120,21 @@ async function installPackage(isForRecipes: boolean): Promise<void> {
   }
 }
 
+/**
+ * The classes that docs/migrating.md has users copy, as a service has them. Here are two versions of
+ * redlock, under names of their own.
+ */
+function copyClasses(): void {
+  const from = join(root, "docs/without-a-stop");
+  const to = join(here, "programs/migrating/without-a-stop");
+  mkdirSync(to, { recursive: true });
+  for (const file of readdirSync(from)) {
+    const text = readFileSync(join(from, file), "utf8");
+    const [version = ""] = /(?<=redlock-)\d/.exec(file) ?? [];
+    writeFileSync(join(to, file), text.replace('from "redlock"', `from "redlock${version}"`));
+  }
+}
+
 function runOne(name: string, env: Record<string, string>): Promise<string> {
   if (EXAMPLES.includes(name)) return run("npm", ["start", "--silent"], join(root, name), env);
   const [...args] = PROGRAMS[name] ?? [];
@@ -147,6 +170,7 @@ const folders = [here, examples].filter((folder) =>
 await Promise.all(folders.map(installIn));
 await installPackage(folders.includes(here));
 rmSync(join(here, "build"), { recursive: true, force: true });
+copyClasses();
 const tsc = join(root, "node_modules/typescript7/bin/tsc");
 for (const folder of folders) await run(process.execPath, [tsc, "-p", "tsconfig.json"], folder);
 

@@ -1,19 +1,10 @@
 import { expect, test } from "vitest";
 import type { Call } from "../../../src/redis/driver.ts";
-import { type Scene, scene } from "./scene.ts";
-import type { SceneProcess } from "./scene-process.ts";
+import { scene } from "./scene.ts";
+import { L, warm } from "./steps.ts";
 
 // The connection breaks while an acquire is under way. The client sends it again, and the network
 // delivers the first copy after the hold has ended: the copy owns the lock for no caller.
-
-/** A process that has waited once receives messages. */
-async function warm({ pass }: Scene, one: SceneProcess, other: SceneProcess): Promise<void> {
-  const held = await other.take("lock", { name: "w" });
-  const waiting = one.take("lock", { name: "w" });
-  await pass(100);
-  await held.unlock();
-  await (await waiting).unlock();
-}
 
 test.each([
   ["a lock", {}, {}],
@@ -59,6 +50,35 @@ test(
     const { result: next, took } = await world.timed(writer.take("write"));
     expect(took).toBeLessThan(10);
     await next.unlock();
+  }),
+);
+
+test(
+  "a writer that became a reader: late copies of both its commands give later readers no older token",
+  scene(async (world) => {
+    const [ghost, reader] = world.processes(2);
+    await (await ghost.take("write")).unlock();
+    const copyOf = (command: string, copies: number): Promise<void> =>
+      ghost.on(command).sent(() => ghost.commands.cut({ copies, back: 20 }));
+    await ghost.scope(async () => {
+      const acquire = copyOf("acquire", 500);
+      const writer = await ghost.take("write");
+      await acquire;
+      const reading = await ghost.take("read");
+      const downgrade = copyOf("release", 600);
+      await writer.unlock();
+      await downgrade;
+      await reading.unlock();
+    });
+    const before = await reader.take("read");
+    await before.unlock();
+    await ghost.on("acquire").executed();
+    await ghost.on("release").executed();
+    expect(world.redis.holders("rw:a")).toEqual([ghost.number]);
+    const after = await reader.take("read");
+    expect(after.token).toBeGreaterThan(before.token);
+    await after.unlock();
+    await world.pass(L); // the hold of the copies ends
   }),
 );
 

@@ -34,4 +34,17 @@ export const counted: readonly Plant[] = [
     replaces: "if units > permits - used or",
     by: "if units > permits - used + 1 or",
   },
+  {
+    name: "a late copy gives readers an old token",
+    bug: "Late copies of a writer's acquire and of its change to a reader give later readers an older token.",
+    promise: "Tokens grow with every change of holder.",
+    file: "lua/counted/end.lua",
+    replaces: "present > token and present or token",
+    by: "present",
+    test: {
+      file: "test/world/directed/late-copies.test.ts",
+      title: "late copies of both its commands give later readers no older token",
+      project: "world",
+    },
+  },
 ];

@@ -7,9 +7,9 @@ import { Mutex } from "redis-semaphore";
 import Redlock4 from "redlock4";
 import Redlock5 from "redlock5";
 import { connect, figure, ms, prove, sleep, startProcess, until } from "../support.ts";
-import { QueuedMutex } from "./queued-mutex.ts";
-import { QueuedRedlock as QueuedRedlock4 } from "./queued-redlock-4.ts";
-import { QueuedRedlock as QueuedRedlock5 } from "./queued-redlock-5.ts";
+import { QueuedMutex } from "./without-a-stop/queued-mutex.js";
+import { QueuedRedlock as QueuedRedlock4 } from "./without-a-stop/queued-redlock-4.js";
+import { QueuedRedlock as QueuedRedlock5 } from "./without-a-stop/queued-redlock-5.js";
 
 const SALES = 25;
 /** Longer than four processes take to start on a busy machine: the old lock is held until then. */
@@ -22,6 +22,12 @@ const redis = connect();
 const locks = createLockClient(redis);
 const polls = { retryCount: 6_000, retryDelay: 20, retryJitter: 10 };
 const times = { acquireTimeout: TTL, lockTimeout: TTL };
+
+// #region between
+const redlock4 = new QueuedRedlock4(locks, [redis], polls);
+const redlock5 = new QueuedRedlock5(locks, [redis], polls);
+const mutex = (name: string) => new QueuedMutex(locks, redis, name, times);
+// #endregion
 
 const withRedlock4 =
   (redlock: Redlock4): Take =>
@@ -50,15 +56,15 @@ const withHoldfast: Take = async (name) => {
 const GENERATIONS: Record<string, { old: Take; between: Take }> = {
   "redlock 4": {
     old: withRedlock4(new Redlock4([redis], polls)),
-    between: withRedlock4(new QueuedRedlock4(locks, [redis], polls)),
+    between: withRedlock4(redlock4),
   },
   "redlock 5": {
     old: withRedlock5(new Redlock5([redis], polls)),
-    between: withRedlock5(new QueuedRedlock5(locks, [redis], polls)),
+    between: withRedlock5(redlock5),
   },
   "redis-semaphore": {
     old: withMutex((name) => new Mutex(redis, name, times)),
-    between: withMutex((name) => new QueuedMutex(locks, redis, name, times)),
+    between: withMutex(mutex),
   },
 };
 

@@ -1,8 +1,7 @@
 import type { LockClient, MultiLease } from "holdfast";
-import Redlock, { ExecutionError, type Lock, type Settings } from "redlock5";
-import { inQueue, leave, stay } from "./queue-in-front.ts";
+import Redlock, { type ExecutionResult, ExecutionError, type Lock, type Settings } from "redlock";
+import { inQueue, leave, stay } from "./queue-in-front.js";
 
-// #region class
 /** Redlock 5 that waits in Holdfast's queue. It tries the old lock once at a time. */
 export class QueuedRedlock extends Redlock {
   readonly #locks: LockClient;
@@ -38,7 +37,7 @@ export class QueuedRedlock extends Redlock {
     return longer;
   }
 
-  override async release(lock: Lock, settings?: Partial<Settings>): Promise<unknown> {
+  override async release(lock: Lock, settings?: Partial<Settings>): Promise<ExecutionResult> {
     try {
       return await super.release(lock, settings);
     } finally {
@@ -46,4 +45,3 @@ export class QueuedRedlock extends Redlock {
     }
   }
 }
-// #endregion

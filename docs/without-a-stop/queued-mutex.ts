@@ -1,7 +1,7 @@
 import type { LockClient, MultiLease } from "holdfast";
 import type { Redis } from "ioredis";
 import { type LockOptions, Mutex } from "redis-semaphore";
-import { inQueue, leave, stay } from "./queue-in-front.ts";
+import { inQueue, leave, stay } from "./queue-in-front.js";
 
 /** The mutex of redis-semaphore that waits in Holdfast's queue. It tries the old lock once at a time. */
 export class QueuedMutex extends Mutex {

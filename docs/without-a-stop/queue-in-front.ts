@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LockClient, MultiLease } from "holdfast";
 
+// Your service waits in Holdfast's queue for the lock of its old library. See docs/migrating.md.
+
 interface Terms {
   /** How long the old lock lasts, in ms. */
   readonly ttl: number;
@@ -9,7 +11,6 @@ interface Terms {
   readonly signal?: AbortSignal | undefined;
 }
 
-// #region queue
 /**
  * Takes the Holdfast locks, in turn, and then the old lock: `attempt` tries it, every 20 ms while an
  * old pod holds it. Resolves with both, or with null when `wait` is over.
@@ -52,4 +53,3 @@ export async function stay(place: MultiLease | null | undefined, ttl: number): P
 export async function leave(place: MultiLease | null | undefined): Promise<void> {
   await place?.unlock().catch(() => {}); // it has expired, like an old lock without a release
 }
-// #endregion
