@@ -26,8 +26,8 @@ export class QueuedRedlock extends Old {
   readonly #options: Options;
   readonly #places = new WeakMap<Lock, MultiLease>();
 
-  constructor(locks: LockClient, clients: Redlock.CompatibleRedisClient[], options: Options = {}) {
-    super(clients, { ...options, retryCount: 0 });
+  constructor(locks: LockClient, clients: readonly unknown[], options: Options = {}) {
+    super(clients as Redlock.CompatibleRedisClient[], { ...options, retryCount: 0 });
     this.#locks = locks;
     this.#options = { retryCount: 10, retryDelay: 200, ...options };
   }

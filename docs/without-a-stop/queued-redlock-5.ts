@@ -1,5 +1,5 @@
 import type { LockClient, MultiLease } from "holdfast";
-import Redlock, { type ExecutionResult, ExecutionError, type Lock, type Settings } from "redlock";
+import Redlock, { ExecutionError, type ExecutionResult, type Lock, type Settings } from "redlock";
 import { inQueue, leave, stay } from "./queue-in-front.js";
 
 /** Redlock 5 that waits in Holdfast's queue. It tries the old lock once at a time. */

@@ -2,7 +2,8 @@ import { createLockClient } from "holdfast";
 import Redlock from "redlock4";
 import { type Open, sameOutcome } from "./shop.ts";
 
-const before: Open = (redis, sellOne) => {
+const before: Open = (client, sellOne) => {
+  const redis = client as never; // the types of redlock 4 know ioredis 4 only
   // #region before
   const redlock = new Redlock([redis], { retryCount: 100, retryDelay: 200 });
 
