@@ -59,17 +59,21 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     await waiting.says("Waiting for");
     waiting.kill("SIGTERM");
     await says(held, waiting.finished);
-    const losing = start("run", NAME, "--", "sh", "-c", "echo runs; sleep 60");
-    await losing.says("runs");
     const { locks } = await own.parties.join({ url: own.url });
-    // The holder learns who ended its hold only once it listens.
-    const client = clientOf((await locks.lock(NAME).inspect()).holder ?? { id: "" });
-    const listeners = async () =>
-      ((await own.admin.call("PUBSUB", "NUMSUB", `holdfast:client:${client}`)) as unknown[])[1];
-    await until(listeners, { what: "the holder to listen" });
-    await locks.lock(NAME).forceUnlock({ label: LABEL });
-    // A message shows a long name in part, in quotes.
-    expect(await harmless(losing.finished)).toMatch(/Lock 'n .*…' was lost: .* by 'l .*'/);
+    // The holder is told who ended its hold, unless its first renewal finds that before.
+    for (let text = ""; !text.includes(" by "); ) {
+      const losing = start("run", NAME, "--", "sh", "-c", "echo runs; sleep 60");
+      await losing.says("runs");
+      // It is told only when it listens.
+      const client = clientOf((await locks.lock(NAME).inspect()).holder ?? { id: "" });
+      const listeners = async () =>
+        ((await own.admin.call("PUBSUB", "NUMSUB", `holdfast:client:${client}`)) as unknown[])[1];
+      await until(listeners, { what: "the holder to listen" });
+      await locks.lock(NAME).forceUnlock({ label: LABEL });
+      text = await harmless(losing.finished);
+      // A message shows a long name in part, in quotes.
+      expect(text).toMatch(/Lock 'n .*…' was lost: (.* by 'l .*'|its key is gone)/);
+    }
     await harmless(run("run", "--json", "--no-wait", held, "--", "true"));
   },
   elect: async () => {
