@@ -21,7 +21,8 @@ async function sendReport(slot: number, { signal }: { signal: AbortSignal }): Pr
 // #region cron
 /** Every process calls this, by a timer: one of them sends the report of each interval. */
 async function tick(): Promise<void> {
-  const options = { every, aligned: true, lease }; // a job of each hour: every: 3_600_000
+  // A job of each hour: every: 3_600_000, lease: 10_000. After a crash no process runs it for `lease`.
+  const options = { every, aligned: true, lease };
   const { ran, value } = await locks.runOnce("report", options, async (turn) => {
     const slot = turn.begin - (turn.begin % every); // the hour that it is for
     await sendReport(slot, { signal: turn.signal });
