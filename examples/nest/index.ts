@@ -4,7 +4,7 @@
 // Needs a Redis: REDIS_URL, or redis://127.0.0.1:6379.
 import "reflect-metadata";
 import assert from "node:assert/strict";
-import { type INestApplication, Module } from "@nestjs/common";
+import { type BeforeApplicationShutdown, type INestApplication, Module } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import { ExpressAdapter } from "@nestjs/platform-express";
 import { FastifyAdapter } from "@nestjs/platform-fastify";
@@ -34,14 +34,21 @@ const libraries = {
 };
 
 async function start(locks: LockClient, platform: keyof typeof platforms): Promise<INestApplication> {
+  const ui = createLockUI({ locks });
+
   @Module({ imports: [LocksModule.of(locks), OrdersModule] })
-  class AppModule {}
+  class AppModule implements BeforeApplicationShutdown {
+    /** An open page is a request that does not end, and the server waits for its requests. */
+    beforeApplicationShutdown(): void {
+      ui.close();
+    }
+  }
 
   const app = await NestFactory.create<INestApplication>(AppModule, platforms[platform](), {
     logger: ["error"],
   });
   app.enableShutdownHooks();
-  app.use("/locks", createLockUI({ locks }).node); // for browsers of this machine, as it has no `authorize`
+  app.use("/locks", ui.node); // for browsers of this machine, as it has no `authorize`
   await app.listen(0, "127.0.0.1");
   return app;
 }
@@ -68,6 +75,8 @@ async function visit(
 
   const page = await fetch(`${base}/locks/`);
   assert.match(await page.text(), /<span>Holdfast<\/span>/);
+  const viewer = await fetch(`${base}/locks/?part=events`); // stays open until the application ends
+  assert.equal(viewer.status, 200);
   console.log(`Nest on ${platform}, over ${library}: 5 requests, 1 shipment; a busy order: 409`);
 }
 

@@ -123,6 +123,9 @@ export class Beginning implements Abortable {
         try {
           const answer = await this.#ask(FIRST_REPLY * 2 ** failures);
           if (answer.is !== "stale") return answer;
+          // RACE: a query that crosses the end of a slot begins no turn of the next one. Processes
+          // call when a slot begins: one that paused now would have no turn.
+          if (failures === 0) continue;
         } catch (error) {
           if (isFinal(error)) throw unavailable(name, UNKNOWN, error, nounOf(this.#scripts));
           this.#isUnsure = true;

@@ -187,6 +187,8 @@ describe("the handler", () => {
     const lease = await locks.lock(name).lock();
     const answer = await get(`?part=events&view=lock&kind=lock&name=${encodeURIComponent(name)}`);
     expect(answer.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    // A server that is being closed waits for no connection of a stream that has ended.
+    expect(answer.headers.get("connection")).toBe("close");
     const reader = present(answer.body ?? undefined).getReader();
     let text = "";
     const read = async (): Promise<boolean> => {

@@ -68,8 +68,12 @@ async function messages(link: Link, prefix: string, timeout: number): Promise<nu
   /** What the next message, or becoming ready, resolves. */
   const next = (): Promise<void> =>
     new Promise((resolve, reject) => {
-      came = resolve;
-      late.addEventListener("abort", () => reject(late.reason), { once: true });
+      const expire = (): void => reject(late.reason);
+      late.addEventListener("abort", expire, { once: true });
+      came = () => {
+        late.removeEventListener("abort", expire);
+        resolve();
+      };
     });
   const connected = next();
   const listener = link.listen(false, {

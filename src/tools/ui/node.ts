@@ -34,6 +34,8 @@ export async function serve(
   response.writeHead(made.status, {
     ...Object.fromEntries(made.headers),
     ...(cookies.length > 0 && { "set-cookie": cookies }),
+    // The connection of a stream ends with it: a server that is being closed waits for all of them.
+    ...(incoming.httpVersionMajor < 2 && isStream(made) && { connection: "close" }),
   });
   if (incoming.method === "HEAD" || !made.body) {
     await made.body?.cancel();
@@ -55,6 +57,9 @@ const senderOf = ({ socket, headers, httpVersionMajor, httpVersionMinor }: Known
   isRelayed:
     httpVersionMajor < 2 && (httpVersionMinor === 0 || !/\bkeep-alive\b/i.test(headers.connection ?? "")),
 });
+
+const isStream = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("text/event-stream") === true;
 
 async function requestOf(incoming: Known, signal: AbortSignal): Promise<Request | Response> {
   const { method = "GET", headers, url = "/", originalUrl = url } = incoming;

@@ -44,6 +44,20 @@ describe("runOnce", () => {
   );
 
   test(
+    "calls that cross the end of a slot compete for the next one: they are answered at once",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const aligned = { aligned: true };
+      await run(one, () => {}, aligned);
+      await run(other, () => {}, aligned);
+      const { remaining } = (await run(other, () => {}, aligned)) as { remaining: number };
+      await world.pass(remaining - 0.5); // half of it was on the way
+      const { result, took } = await world.timed(run(other, () => "next", aligned));
+      expect([result, took < 2]).toEqual([{ ran: true, value: "next" }, true]);
+    }),
+  );
+
+  test(
     "the body takes longer than the interval: it goes on, renewed, and the next run begins when it has ended",
     scene(async (world) => {
       const [one, other] = world.processes(2);
