@@ -21,7 +21,7 @@ interface Locking {
 const Old = Redlock as unknown as new (...old: ConstructorParameters<typeof Redlock>) => Redlock & Locking;
 
 /** Redlock 4.2 that waits in Holdfast's queue. It tries the old lock once at a time. */
-export class QueuedRedlock extends Old {
+export class QueuedRedlock4 extends Old {
   readonly #locks: LockClient;
   readonly #options: Options;
   readonly #places = new WeakMap<Lock, MultiLease>();

@@ -3,7 +3,7 @@ import Redlock, { ExecutionError, type ExecutionResult, type Lock, type Settings
 import { inQueue, leave, stay } from "./queue-in-front.js";
 
 /** Redlock 5 that waits in Holdfast's queue. It tries the old lock once at a time. */
-export class QueuedRedlock extends Redlock {
+export class QueuedRedlock5 extends Redlock {
   readonly #locks: LockClient;
   readonly #places = new WeakMap<Lock, MultiLease>();
 

@@ -24,7 +24,7 @@ const after: Open = (redis, sellOne) => {
   const locks = createLockClient(redis); // one for each process
 
   async function sell(product: string): Promise<void> {
-    await using lease = await locks.lock(product).tryLock(20_000); // how long it waits
+    await using lease = await locks.lock(`lock:${product}`).tryLock(20_000); // how long it waits
     if (!lease) throw new Error("busy for 20 s");
     await sellOne(product, lease.signal);
   }

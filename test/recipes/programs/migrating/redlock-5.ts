@@ -25,7 +25,7 @@ const after: Open = (redis, sellOne) => {
   async function sell(product: string): Promise<void> {
     // without `watchdog` the lease ends after 5 s
     const options = { wait: 20_000, lease: 5_000, watchdog: true };
-    await locks.lock(product).withLock(options, (lease) => sellOne(product, lease.signal));
+    await locks.lock(`lock:${product}`).withLock(options, (lease) => sellOne(product, lease.signal));
   }
   // #endregion
   return { sell, close: () => locks.close() };
@@ -35,7 +35,9 @@ const withoutWatchdog: Open = (redis, sellOne) => {
   const locks = createLockClient(redis);
   return {
     sell: (product) =>
-      locks.lock(product).withLock({ wait: 20_000, lease: 5_000 }, ({ signal }) => sellOne(product, signal)),
+      locks
+        .lock(`lock:${product}`)
+        .withLock({ wait: 20_000, lease: 5_000 }, ({ signal }) => sellOne(product, signal)),
     close: () => locks.close(),
   };
 };

@@ -20,7 +20,7 @@ const after: Open = (redis, sellOne) => {
   const locks = createLockClient(redis, { leaseTime: 10_000 }); // one for each process
 
   async function sell(product: string): Promise<void> {
-    await locks.lock(product).withLock({ wait: 20_000 }, (lease) => sellOne(product, lease.signal));
+    await locks.lock(`lock:${product}`).withLock({ wait: 20_000 }, (lease) => sellOne(product, lease.signal));
   }
   // #endregion
   return { sell, close: () => locks.close() };

@@ -8,8 +8,8 @@ import Redlock4 from "redlock4";
 import Redlock5 from "redlock5";
 import { connect, figure, ms, prove, sleep, startProcess, until } from "../support.ts";
 import { QueuedMutex } from "./without-a-stop/queued-mutex.js";
-import { QueuedRedlock as QueuedRedlock4 } from "./without-a-stop/queued-redlock-4.js";
-import { QueuedRedlock as QueuedRedlock5 } from "./without-a-stop/queued-redlock-5.js";
+import { QueuedRedlock4 } from "./without-a-stop/queued-redlock-4.js";
+import { QueuedRedlock5 } from "./without-a-stop/queued-redlock-5.js";
 
 const SALES = 25;
 /** Longer than four processes take to start on a busy machine: the old lock is held until then. */
@@ -19,13 +19,13 @@ const TTL = 120_000;
 type Take = (name: string) => Promise<() => PromiseLike<unknown>>;
 
 const redis = connect();
-const locks = createLockClient(redis);
-const polls = { retryCount: 6_000, retryDelay: 20, retryJitter: 10 };
+const options = { retryCount: 6_000, retryDelay: 20, retryJitter: 10 };
 const times = { acquireTimeout: TTL, lockTimeout: TTL };
 
 // #region between
-const redlock4 = new QueuedRedlock4(locks, [redis], polls);
-const redlock5 = new QueuedRedlock5(locks, [redis], polls);
+const locks = createLockClient(redis);
+const redlock4 = new QueuedRedlock4(locks, [redis], options);
+const redlock5 = new QueuedRedlock5(locks, [redis], options);
 const mutex = (name: string) => new QueuedMutex(locks, redis, name, times);
 // #endregion
 
@@ -55,11 +55,11 @@ const withHoldfast: Take = async (name) => {
 
 const GENERATIONS: Record<string, { old: Take; between: Take }> = {
   "redlock 4": {
-    old: withRedlock4(new Redlock4([redis as never], polls)),
+    old: withRedlock4(new Redlock4([redis as never], options)),
     between: withRedlock4(redlock4),
   },
   "redlock 5": {
-    old: withRedlock5(new Redlock5([redis], polls)),
+    old: withRedlock5(new Redlock5([redis], options)),
     between: withRedlock5(redlock5),
   },
   "redis-semaphore": {
