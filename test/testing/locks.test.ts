@@ -169,6 +169,17 @@ describe("in a test", () => {
     },
   );
 
+  it.each(["lose", "expire"] as const)(
+    "%s: after advance(0) the lock is free for a caller that tries once",
+    async (how) => {
+      const [one, other] = pair();
+      await one.lock("orders").lock();
+      await one.test[how]("orders");
+      await one.test.advance(0);
+      expect(await other.lock("orders").tryLock()).not.toBeNull();
+    },
+  );
+
   it("lose: waits for a lock that is about to be held, and reports one that is not held", async () => {
     const [one] = pair();
     const body = delay(20).then(() =>

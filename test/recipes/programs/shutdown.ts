@@ -16,7 +16,7 @@ if (role === "service") {
 
   process.once("SIGTERM", async () => {
     stopListening(); // first, take no new requests or jobs
-    // waiting callers get ClientClosedError, holders 1 s; the rest is lost, and released
+    // waiting callers get ClientClosedError, holders 1 s: longer than a body takes here
     await locks.close({ grace: 1_000 });
     await redis.quit();
     process.disconnect?.(); // nothing keeps the process alive any more

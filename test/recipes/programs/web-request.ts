@@ -43,7 +43,10 @@ async function pay(order: string, response: ServerResponse): Promise<void> {
   const signal = AbortSignal.any([gone.signal, lease.signal]); // the client has gone, or the lock is lost
   // RACE: the request before this one has paid, and was quicker than `wait`. A lock makes requests
   // take turns; it does not remember.
-  if (!(await isPaid(order))) await charge(order, { signal, idempotencyKey: order });
+  if (!(await isPaid(order))) {
+    lease.assertHeld(); // right before what cannot be undone
+    await charge(order, { signal, idempotencyKey: order });
+  }
   response.end("paid");
 }
 
