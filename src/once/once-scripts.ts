@@ -47,10 +47,11 @@ export class OnceScripts implements Renewer {
    * rather than late. Infinite: the server has not reported its time yet.
    */
   endOf(name: string, { every, aligned }: Interval, since: number): number {
-    const now = this.#commands.notAfter(this.#keyOf(name), 0);
-    if (now === 0) return Number.POSITIVE_INFINITY;
-    // RACE: rounded up, it could be in the next slot, in which a late copy would begin a turn.
-    const began = Math.floor(now - 1 - (clocks.mono.now() - since));
+    const now = this.#commands.timeAt(this.#keyOf(name));
+    if (Number.isNaN(now)) return Number.POSITIVE_INFINITY;
+    // RACE: rounded up, it could be in the next slot, in which a late copy would begin a turn. Any
+    // earlier than it is, a query that begins a slot would count for the last one, and begin nothing.
+    const began = Math.floor(now - (clocks.mono.now() - since));
     return aligned ? began - (began % every) + every : began + every;
   }
 

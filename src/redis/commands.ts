@@ -40,6 +40,11 @@ export interface Commands extends Transport {
   /** The server that has this key reported this time, in µs. */
   tellTime(key: string | ScriptKeys, micros: number): void;
   /**
+   * What time it is at the server that has this key, in ms: never later than it is there, as far as
+   * both clocks run at the same rate. NaN: no server has reported its time yet.
+   */
+  timeAt(key: string | ScriptKeys): number;
+  /**
    * Until when, in the server's time in ms, a command sent now may be executed; 0: no server has
    * reported its time yet.
    */

@@ -254,19 +254,20 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * Until when, in the server's time in ms, a command sent now may be executed: later its caller
-   * has given up, after `timeout` ms. Early rather than late; 0: no server has reported its time
-   * yet.
-   *
    * RACE: a node is suspended while this client sends it commands for slots that are new to the
    * client, and the process dies. By the last reply of each slot there would be no time to name,
    * and the node would give the locks to a dead process. All slots of a node have its clock. A node
    * that has never answered is assumed to have the others' clock; if that is wrong, it answers
    * "stale" and reports its own.
    */
-  notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
+  timeAt(key: string | ScriptKeys): number {
     const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
-    return Math.ceil(ahead + clocks.mono.now() + Math.min(timeout, this.replyTimeout)) || 0;
+    return ahead + clocks.mono.now();
+  }
+
+  /** Later its caller has given up, after `timeout` ms. */
+  notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
+    return Math.ceil(this.timeAt(key) + Math.min(timeout, this.replyTimeout)) || 0;
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
