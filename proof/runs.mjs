@@ -271,7 +271,9 @@ const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
 const kept = `${shared} -DLINGERS`;
 const wanted = `${kept} -DURGENT`;
 const tries = `${rw} -DW2=PERMITS -DTRIES=2 -DC1=2 -DC2=2 -DLINGERS -DURGENT -DBOUND=0`;
-const downs = `${rw} -DCLIENTS=2 -DTOKENS -DC1=2 -DDOWNS=1 -DFAULTS=2 -DCOPIES=2 -DCAN_KEEP`;
+const copied = `${rw} -DCLIENTS=2 -DTOKENS -DDOWNS=1 -DFAULTS=2 -DCOPIES=2 -DCAN_KEEP`;
+const downs = `${copied} -DC1=2`;
+const afterPass = `${copied} -DC0=2`;
 const COUNTED_HOLDS = [
   ["kept reads: late messages, callers that leave", `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`, null],
   ["kept reads: two keepers", `${rw} -DLINGERS`, null],
@@ -293,6 +295,7 @@ const COUNTED_HOLDS = [
   ["counted: readers share, renewals", `${shared} -DTOKENS -DDELAYS=1 -DRENEWS -DABORTS=1`, null],
   ["counted: phases and downgrade", `${rw} -DTOKENS -DC1=2 -DDOWNS=1`, `${rw} -DTOKENS -DDOWNS=1 -DABORTS=1`],
   ["counted: downgrade, two late copies", downs, null],
+  ["counted: downgrade after a local hand-off, two late copies", afterPass, null],
   ["counted: read-write, a crash or a freeze", `${rw} ${ANY_CRASH}`, null],
   ["counted: readers share, a crash or a freeze", `${shared} -DDELAYS=1 ${ANY_CRASH}`, null],
   ["counted: readers share, a late copy", `${shared} -DDELAYS=1 ${can("KEEP")}`, `${shared} ${can("KEEP")}`],
