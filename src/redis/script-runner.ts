@@ -253,6 +253,17 @@ export class ScriptRunner implements Commands, CallOwner {
     };
   }
 
+  timeAt(key: string | ScriptKeys): number {
+    return this.#aheadOf(key) + clocks.mono.now();
+  }
+
+  /** Later its caller has given up, after `timeout` ms. */
+  notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
+    // Every acquire asks: on one server without a call.
+    const ahead = this.isCluster ? this.#aheadOf(key) : this.#ahead;
+    return Math.ceil(ahead + clocks.mono.now() + Math.min(timeout, this.replyTimeout)) || 0;
+  }
+
   /**
    * RACE: a node is suspended while this client sends it commands for slots that are new to the
    * client, and the process dies. By the last reply of each slot there would be no time to name,
@@ -260,14 +271,8 @@ export class ScriptRunner implements Commands, CallOwner {
    * that has never answered is assumed to have the others' clock; if that is wrong, it answers
    * "stale" and reports its own.
    */
-  timeAt(key: string | ScriptKeys): number {
-    const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
-    return ahead + clocks.mono.now();
-  }
-
-  /** Later its caller has given up, after `timeout` ms. */
-  notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
-    return Math.ceil(this.timeAt(key) + Math.min(timeout, this.replyTimeout)) || 0;
+  #aheadOf(key: string | ScriptKeys): number {
+    return (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
