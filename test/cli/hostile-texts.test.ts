@@ -61,7 +61,7 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     await says(held, waiting.finished);
     const { locks } = await own.parties.join({ url: own.url });
     // The holder is told who ended its hold, unless its first renewal finds that before.
-    for (let text = ""; !text.includes(" by "); ) {
+    for (let text = ""; !/ by 'l .*'/.test(text); ) {
       const losing = start("run", NAME, "--", "sh", "-c", "echo runs; sleep 60");
       await losing.says("runs");
       // It is told only when it listens.
