@@ -254,7 +254,7 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   timeAt(key: string | ScriptKeys): number {
-    return this.#aheadOf(key) + clocks.mono.now();
+    return (this.isCluster ? this.#aheadOf(key) : this.#ahead) + clocks.mono.now();
   }
 
   /** Later its caller has given up, after `timeout` ms. */
@@ -265,14 +265,14 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * RACE: a node is suspended while this client sends it commands for slots that are new to the
+   * In Cluster. RACE: a node is suspended while this client sends it commands for slots that are new to the
    * client, and the process dies. By the last reply of each slot there would be no time to name,
    * and the node would give the locks to a dead process. All slots of a node have its clock. A node
    * that has never answered is assumed to have the others' clock; if that is wrong, it answers
    * "stale" and reports its own.
    */
   #aheadOf(key: string | ScriptKeys): number {
-    return (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
+    return this.#aheads.get(this.#serverOf(key)) ?? this.#ahead;
   }
 
   /** The address of the node that has this key; in Cluster there are several. */

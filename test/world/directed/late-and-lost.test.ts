@@ -62,21 +62,17 @@ describe.each(["lock", "fairLock", "write", "semaphore"] as const)("%s", (kind) 
       const [holder, waiter, trying] = world.processes(3);
       const { waiting } = await parked(world, holder, [waiter], { kind });
       holder.crash();
-      let next: Awaited<(typeof waiting)[0]> | null = null;
-      const { took } = await world.timed(
-        (async () => {
-          const entering = waiting[0].then((lease) => {
-            next = lease;
-          });
-          while (next === null) {
-            expect(await trying.tryTake(kind, { units: kind === "semaphore" ? 3 : 1 })).toBeNull();
-            await world.pass(1);
-          }
-          await entering;
-        })(),
-      );
+      let isInside = false;
+      const entering = world.timed(waiting[0]).finally(() => {
+        isInside = true;
+      });
+      while (!isInside) {
+        expect(await trying.tryTake(kind, { units: kind === "semaphore" ? 3 : 1 })).toBeNull();
+        await world.pass(1);
+      }
+      const { result: next, took } = await entering;
       expect(took).toBeLessThanOrEqual(1.5 * L + R);
-      await (next as Awaited<(typeof waiting)[0]> | null)?.unlock();
+      await next.unlock();
     }),
   );
 });
