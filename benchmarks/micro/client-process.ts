@@ -1,6 +1,6 @@
 // A program: callers of one process that take turns at one lock. Told by IPC how many acquisitions
-// to make, it answers what they took. Arguments: the URL of a Redis; the id of a contender; the
-// file URL of another commit's Holdfast, or nothing.
+// to make, it answers what they took. Arguments: the URL of a Redis; the id of a contender; how many
+// callers; the file URL of another commit's Holdfast, or nothing.
 import { contenders } from "../contenders/all.ts";
 
 /** What some acquisitions took. Each message of the parent is their number; 0: the end. */
@@ -16,10 +16,9 @@ export interface Took {
   readonly lost: number;
 }
 
-const CALLERS = 4;
 const ASK = { wait: 60_000, lease: null, isWriter: false };
 
-const [url = "", id = "", library = null] = process.argv.slice(2);
+const [url = "", id = "", callers = "", library = null] = process.argv.slice(2);
 const contender = contenders[id];
 if (!contender) throw new Error(`There is no contender ${id}`);
 const session = await contender.open(url, { worker: 0, workers: 1, library });
@@ -38,7 +37,7 @@ async function contend(acquisitions: number): Promise<number> {
       });
     }
   };
-  await Promise.all(Array.from({ length: CALLERS }, loop));
+  await Promise.all(Array.from({ length: Number(callers) }, loop));
   return lost;
 }
 

@@ -1,52 +1,103 @@
 import { launchServer } from "../../tools/redis/index.ts";
+import { OURS } from "../contenders/ids.ts";
 import type { OtherCommit } from "../crew/players.ts";
 import { median } from "../figures/statistics.ts";
-import { BETWEEN, type ClientWork, COLD, clientMeter, type Subject, WARM } from "./client-work.ts";
+import { type ClientLoad, type ClientWork, clientMeter, type Subject } from "./client-work.ts";
+import type { Counts } from "./counts.ts";
 
-const ROW = 40;
-const COLUMN = 24;
+const ROW = 34;
+const COLUMN = 34;
+
+/** Callers of one process that take turns at one lock. */
+const CONTENDED: ClientLoad = { callers: 4, cold: 2_000, between: 8_000, warm: 6_000 };
+const ALONE: ClientLoad = { callers: 1, cold: 300, between: 9_700, warm: 3_000 };
+
+/** What is done, by which of Holdfast's locks, and by what it is compared with. */
+interface Row {
+  readonly about: string;
+  readonly ours: string;
+  readonly peers: Readonly<Partial<Record<Peer, string>>>;
+  readonly load: ClientLoad;
+}
+
+const PEERS = ["redis-semaphore", "principle"] as const;
+type Peer = (typeof PEERS)[number];
+
+const ROWS: readonly Row[] = [
+  {
+    about: `contended by ${CONTENDED.callers}, fairLock`,
+    ours: "fair-lock",
+    peers: { principle: "principle" },
+    load: CONTENDED,
+  },
+  {
+    about: "pair, lock",
+    ours: "lock",
+    peers: { "redis-semaphore": "redis-semaphore", principle: "principle" },
+    load: ALONE,
+  },
+  { about: "pair, lock, node-redis", ours: "lock-node-redis", peers: {}, load: ALONE },
+  { about: "pair, read", ours: "read-write-lock", peers: {}, load: ALONE },
+  {
+    about: "pair, permit",
+    ours: "semaphore",
+    peers: { "redis-semaphore": "redis-semaphore-permits" },
+    load: ALONE,
+  },
+];
 
 const line = (head: string, cells: readonly string[]): void =>
   void process.stdout.write(`${head.padEnd(ROW)}${cells.map((cell) => cell.padStart(COLUMN)).join("")}\n`);
 
 /**
- * Prints what a client needs for a contended acquisition of `fairLock` and its release: Holdfast's,
- * another commit's, and that of the bare principle, one after the other in each round.
+ * Prints what a client needs for an acquisition and its release: cold, of the first ones of a new
+ * process, and warm; and what a warm one allocates. Holdfast's, another commit's, and others',
+ * one after the other in each round.
+ *
+ * @param isAlone without the others
  */
-export async function printClientTable(other: OtherCommit | null): Promise<void> {
-  const subjects: [title: string, subject: Subject][] = [
-    ["principle", { contender: "principle", library: null }],
-    ["Holdfast", { contender: "fair-lock", library: null }],
-  ];
-  if (other) subjects.push([other.commit.slice(0, 12), { contender: "fair-lock", library: other.library }]);
-  const { about, unit, rounds, measure } = clientMeter();
-  const works = new Map<string, ClientWork[]>(subjects.map(([title]) => [title, []]));
-  for (let round = 0; round < rounds; round++)
-    for (const [title, subject] of round % 2 === 0 ? subjects : subjects.toReversed()) {
-      const server = await launchServer();
-      try {
-        works.get(title)?.push(await measure(server.url, subject));
-      } finally {
-        await server.stop();
+export async function printClientTable(other: OtherCommit | null, isAlone: boolean): Promise<Counts> {
+  const meter = clientMeter();
+  const counts: Record<string, number> = {};
+  line(`client, of one acquisition: medians of ${meter.rounds} rounds; first ones, warm, allocated`, []);
+  line(meter.about, []);
+  line("", ["Holdfast", ...(other ? [other.commit.slice(0, 12)] : []), ...(isAlone ? [] : PEERS)]);
+  for (const { about, ours, peers, load } of ROWS) {
+    const subjects: (Subject | null)[] = [{ contender: ours, library: null }];
+    if (other) subjects.push(OURS.includes(ours) ? { contender: ours, library: other.library } : null);
+    if (!isAlone)
+      for (const peer of PEERS) {
+        const contender = peers[peer];
+        subjects.push(contender === undefined ? null : { contender, library: null });
+      }
+    const works = subjects.map((): ClientWork[] => []);
+    for (let round = 0; round < meter.rounds; round++) {
+      const order = [...subjects.entries()];
+      for (const [i, subject] of round % 2 === 0 ? order : order.reverse()) {
+        if (!subject) continue;
+        const server = await launchServer();
+        try {
+          works[i]?.push(await meter.measure(server.url, subject, load));
+        } finally {
+          await server.stop();
+        }
       }
     }
-  line(`client, of one acquisition of fairLock, 4 callers of one process: medians of ${rounds} rounds`, []);
-  line(about, []);
-  line(
-    "",
-    subjects.map(([title]) => title),
-  );
-  const row = (head: string, key: keyof ClientWork, unit: string): void => {
-    const figures = subjects.map(([title]) => median(works.get(title)?.map((work) => work[key]) ?? []));
-    const [base = 1] = figures;
-    line(
-      head,
-      figures.map(
-        (figure, i) => `${figure.toFixed(1)} ${unit}${i === 0 ? "" : ` (${(figure / base).toFixed(2)} ×)`}`,
-      ),
+    const figures = works.map((some) => ({
+      cold: median(some.map(({ cold }) => cold)),
+      warm: median(some.map(({ warm }) => warm)),
+      bytes: median(some.map(({ bytes }) => bytes)),
+      isThere: some.length > 0,
+    }));
+    const cells = figures.map(({ cold, warm, bytes, isThere }) =>
+      isThere ? `${cold.toFixed(1)}, ${warm.toFixed(1)} ${meter.unit}, ${bytes.toFixed(0)} B` : "–",
     );
-  };
-  row(`the first ${COLD} of a new process`, "cold", unit);
-  row(`the ${WARM} after ${COLD + BETWEEN}`, "warm", unit);
-  row("heap allocated by a warm one", "bytes", "bytes");
+    line(about, cells);
+    const [own] = figures;
+    if (!own) continue;
+    counts[`client, ${about}, first ${load.cold}`] = own.cold;
+    counts[`client, ${about}, warm`] = own.warm;
+    counts[`client, ${about}, bytes`] = own.bytes;
+  }
+  return { unit: meter.unit, counts };
 }

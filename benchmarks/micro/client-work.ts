@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Took } from "./client-process.ts";
 import { byPerf, Callgrind, whyNoPerf } from "./counting.ts";
 
-/** What the client needs for one contended acquisition and its release. */
+/** What the client needs for one acquisition and its release. */
 export interface ClientWork {
   /** Of the first acquisitions of a new process, and of those of a warm one; in the meter's unit. */
   readonly cold: number;
@@ -19,19 +19,25 @@ export interface Subject {
   readonly library: string | null;
 }
 
+/**
+ * How many callers take turns. How many acquisitions of a new process are measured, how many follow
+ * unmeasured, and how many are measured then.
+ */
+export interface ClientLoad {
+  readonly callers: number;
+  readonly cold: number;
+  readonly between: number;
+  readonly warm: number;
+}
+
 /** What counts the work of clients on this machine. */
 export interface ClientMeter {
   readonly about: string;
   readonly unit: "k" | "µs";
   readonly rounds: number;
-  measure(url: string, subject: Subject): Promise<ClientWork>;
+  measure(url: string, subject: Subject, load: ClientLoad): Promise<ClientWork>;
 }
 
-/**
- * Acquisitions of a new process that are measured, those that follow unmeasured, and those that are
- * measured then.
- */
-export const [COLD, BETWEEN, WARM] = [2_000, 8_000, 6_000];
 /**
  * Whose bytes are counted: few enough for a young generation of so many MB, in which nothing is
  * collected meanwhile.
@@ -52,8 +58,8 @@ export function clientMeter(): ClientMeter {
       about: `${counted}, counted by perf`,
       unit: "k",
       rounds: 5,
-      measure: (url, subject) =>
-        measureClient(url, subject, [], (client, acquisitions) =>
+      measure: (url, subject, load) =>
+        measureClient(url, subject, load, [], (client, acquisitions) =>
           byPerf(client.pid, () => client.acquire(acquisitions)),
         ),
     };
@@ -62,10 +68,10 @@ export function clientMeter(): ClientMeter {
       about: `${counted}, counted by valgrind: ${obstacle}`,
       unit: "k",
       rounds: 3,
-      async measure(url, subject) {
+      async measure(url, subject, load) {
         const callgrind = new Callgrind();
         try {
-          return await measureClient(url, subject, callgrind.command, (client, acquisitions) =>
+          return await measureClient(url, subject, load, callgrind.command, (client, acquisitions) =>
             callgrind.measure(client.pid, () => client.acquire(acquisitions)),
           );
         } finally {
@@ -77,8 +83,8 @@ export function clientMeter(): ClientMeter {
     about: `µs of user CPU time of the process, which other processes disturb: ${obstacle}, and there is no valgrind`,
     unit: "µs",
     rounds: 9,
-    measure: (url, subject) =>
-      measureClient(url, subject, [], async (client, acquisitions) => {
+    measure: (url, subject, load) =>
+      measureClient(url, subject, load, [], async (client, acquisitions) => {
         const { user } = await client.acquire(acquisitions);
         return user;
       }),
@@ -88,16 +94,17 @@ export function clientMeter(): ClientMeter {
 async function measureClient(
   url: string,
   subject: Subject,
+  load: ClientLoad,
   before: readonly string[],
   measure: (client: Client, acquisitions: number) => Promise<number>,
 ): Promise<ClientWork> {
-  const counted = await Client.start(url, subject, before, []);
-  const cold = (await measure(counted, COLD)) / COLD;
-  await counted.acquire(BETWEEN);
-  const warm = (await measure(counted, WARM)) / WARM;
+  const counted = await Client.start(url, subject, load, before, []);
+  const cold = (await measure(counted, load.cold)) / load.cold;
+  await counted.acquire(load.between);
+  const warm = (await measure(counted, load.warm)) / load.warm;
   await counted.end();
-  const roomy = await Client.start(url, subject, [], ROOMY);
-  await roomy.acquire(COLD + BETWEEN);
+  const roomy = await Client.start(url, subject, load, [], ROOMY);
+  await roomy.acquire(load.cold + load.between);
   const { bytes } = await roomy.acquire(ALLOCATED);
   await roomy.end();
   return { cold, warm, bytes: bytes / ALLOCATED };
@@ -120,6 +127,7 @@ class Client {
   static async start(
     url: string,
     { contender, library }: Subject,
+    { callers }: ClientLoad,
     before: readonly string[],
     flags: readonly string[],
   ): Promise<Client> {
@@ -129,6 +137,7 @@ class Client {
       PROGRAM,
       url,
       contender,
+      `${callers}`,
       ...(library === null ? [] : [library]),
     ];
     const [command = "", ...args] = [...before, ...program];

@@ -1,8 +1,10 @@
 /**
- * npm run bench:micro [-- --against <commit>] [--server] [--client]: what an acquisition needs of
- * the server, and, unless that alone is asked for, what it needs of the client, and what the client
- * costs without a Redis. With `--client` only what a contended one needs of the client, beside the
- * bare principle of a hand-off.
+ * npm run bench:micro [-- --against <commit>] [--server] [--client]: the instructions that an
+ * acquisition needs of the server and of the client, and, unless one of them alone is asked for,
+ * what the client costs without a Redis.
+ *
+ * npm run bench:micro -- --check: only Holdfast's instructions, and fails if a count is more than 5 %
+ * above the recorded one. With `--record` they become the recorded ones.
  */
 import { parseArgs } from "node:util";
 import { findRedis } from "../../tools/redis/index.ts";
@@ -10,6 +12,7 @@ import { buildCommit } from "../against.ts";
 import type { OtherCommit } from "../crew/players.ts";
 import { clientAlone } from "./client-alone.ts";
 import { printClientTable } from "./client-table.ts";
+import { exceeding, record } from "./counts.ts";
 import { measureNeeds, type Needs } from "./needs.ts";
 import { printServerTable } from "./server-table.ts";
 
@@ -72,13 +75,23 @@ const { values } = parseArgs({
     against: { type: "string" },
     server: { type: "boolean", default: false },
     client: { type: "boolean", default: false },
+    check: { type: "boolean", default: false },
+    record: { type: "boolean", default: false },
   },
 });
+const isAlone = values.check || values.record;
+const isAll = !values.server && !values.client;
 const other = values.against === undefined ? null : buildCommit(values.against);
 try {
-  if (values.client) await printClientTable(other);
-  if (values.server || !values.client) await printServerTable(other);
-  if (!values.server && !values.client) await printClient(other);
+  const counts = [
+    ...(values.server || isAll ? [await printServerTable(other, isAlone)] : []),
+    ...(values.client || isAll ? [await printClientTable(other, isAlone)] : []),
+  ];
+  if (values.record) record(counts);
+  const above = values.check ? exceeding(counts) : [];
+  for (const row of above) process.stderr.write(`${row}\n`);
+  if (above.length > 0) process.exitCode = 1;
+  if (isAll && !isAlone) await printClient(other);
 } finally {
   other?.remove();
 }

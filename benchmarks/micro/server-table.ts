@@ -1,6 +1,7 @@
 import { idAt, OURS } from "../contenders/ids.ts";
 import { findPlayers, type OtherCommit } from "../crew/players.ts";
 import type { Load } from "../workers/protocol.ts";
+import type { Counts } from "./counts.ts";
 import { launchMeter } from "./meter.ts";
 import { type ServerWork, serverWork } from "./server-work.ts";
 
@@ -44,25 +45,32 @@ const line = (head: string, cells: readonly string[]): void =>
 /**
  * Prints what the server needs for an acquisition and its release, of Holdfast, another commit's
  * Holdfast, and others, side by side.
+ *
+ * @param isAlone without the others
  */
-export async function printServerTable(other: OtherCommit | null): Promise<void> {
+export async function printServerTable(other: OtherCommit | null, isAlone: boolean): Promise<Counts> {
   const players = findPlayers({ profile: null, other });
   const meter = await launchMeter();
+  const counts: Record<string, number> = {};
   const text = ({ cost, calls }: ServerWork): string =>
     `${cost.toFixed(1)} ${meter.unit}, ${calls.toFixed(1)} cmds`;
+  const others = isAlone ? [] : PEERS;
   try {
     line(`server, of one acquisition: ${meter.about}; commands outside and inside of scripts`, []);
-    line("", ["Holdfast", ...(other ? [other.commit.slice(0, 12)] : []), ...PEERS]);
+    line("", ["Holdfast", ...(other ? [other.commit.slice(0, 12)] : []), ...others]);
     for (const { about, ours, peers, load } of ROWS) {
-      const others = other && OURS.includes(ours) ? [idAt(ours, other.commit)] : [];
-      const ids = [ours, ...others, ...PEERS.map((peer) => peers[peer])];
+      const before = other && OURS.includes(ours) ? [idAt(ours, other.commit)] : [];
+      const ids = [ours, ...before, ...others.map((peer) => peers[peer])];
       const cells: string[] = [];
       for (const id of ids) {
         const player = id === undefined ? undefined : players.get(id);
-        cells.push(player ? text(await serverWork(meter, player, load)) : "–");
+        const work = player ? await serverWork(meter, player, load) : null;
+        if (work && id === ours) counts[`server, ${about}`] = work.cost;
+        cells.push(work ? text(work) : "–");
       }
       line(about, cells);
     }
+    return { unit: meter.unit, counts };
   } finally {
     await meter.stop();
   }

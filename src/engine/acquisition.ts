@@ -183,9 +183,9 @@ export class Acquisition implements Expecting {
     if (mode !== "again") this.#to("asking", hold);
     this.#command = command;
     health.askedAt ||= command.sent.mono;
-    if (yielded && kind.yield) kind.yield(yielded.hold, hold, command, command);
+    if (yielded && kind.yield) kind.yield(yielded.hold, command);
     else if (command.nonce !== null) this.#askFirst(command);
-    else kind.attempt(hold, command, command);
+    else kind.attempt(command);
   }
 
   /**
@@ -195,15 +195,15 @@ export class Acquisition implements Expecting {
    */
   #askFirst(command: Command): void {
     const { kind, name, context } = this.#lock;
-    const { hold, mode } = command;
+    const { mode } = command;
     if (mode !== "queue" || !kind.sharing) {
-      kind.attempt(hold, command, command);
+      kind.attempt(command);
       return;
     }
     context.holderQueries.askHolders(kind.sharing.readers, name, KEEPER_REPLY).then(
       (is) => {
         // If its callers have left meanwhile, no holder needs to release the lock.
-        if (this.line.first && (is === "idle" || is === "free")) kind.attempt(hold, command, command);
+        if (this.line.first && (is === "idle" || is === "free")) kind.attempt(command);
         else command.answered({ is: "held", at: 0, ttl: 0, position: null, flag: 0 });
       },
       (error: unknown) => command.failed(error),

@@ -15,6 +15,8 @@ export type { Callback } from "../redis/call.ts";
 
 /** How one attempt is made. */
 export interface AttemptOptions {
+  /** The hold that is to own the lock. */
+  readonly hold: Hold;
   /**
    * "try" once, "queue" if it is held, re-check "again" from the queue, "yield" a hold and queue
    * after it.
@@ -52,6 +54,16 @@ export interface AttemptOptions {
   readonly channel: Channel | null;
   /** For permits: the number to ask for. Null: the number that `head` wants. */
   readonly run: Run | null;
+}
+
+/** An attempt, and who receives its outcome. */
+export type Ask = AttemptOptions & Callback<AttemptAnswer>;
+export type YieldAsk = AttemptOptions & Callback<YieldAnswer>;
+
+/** A request that more readers may enter a hold, for that many ms. */
+export interface JoinAsk extends Callback<AttemptAnswer> {
+  readonly hold: Hold;
+  readonly lease: number;
 }
 
 /** The permits to ask for, for several callers of one process. */
@@ -124,14 +136,12 @@ export interface LockKind extends Renewer, Admin {
    * caller waits.
    */
   readonly hasStays: boolean;
-  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void;
+  attempt(ask: Ask): void;
   /** Removes a hold from queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void;
   /** Releases and queues again in one command. Null: the kind has no queue. */
-  readonly yield:
-    | ((old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>) => void)
-    | null;
+  readonly yield: ((old: Hold, ask: YieldAsk) => void) | null;
   /**
    * Raises the TTL of a lock that is ours, by one command; if replicas must have it, resolves when
    * they do. Rejects with NotReplicatedError when too few have. `flag`: the digit that the lock
@@ -217,7 +227,7 @@ export interface Sharing {
    * only if no caller waits. "gone": the hold does not exist. It never makes a hold, and takes no
    * place.
    */
-  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void;
+  join(ask: JoinAsk): void;
   /**
    * Answers a recall with this nonce, to the writer's client that asked: is a reader of this
    * process inside?

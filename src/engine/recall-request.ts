@@ -23,9 +23,9 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
   readonly channel: AttemptOptions["channel"];
   readonly nonce: string;
   readonly meant: number | null;
+  readonly hold: Hold;
   readonly #kind: LockKind;
   readonly #context: Context;
-  readonly #hold: Hold;
   #is: Recalled = "silent";
   /** Called for the command's answer, and for the holder's. */
   #sent: (error?: unknown) => void = () => {};
@@ -40,8 +40,8 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
     const own = channelOf(name);
     const isHeard = subscriptions.isReady(own);
     this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
-    this.#hold = context.newHold(kind, name, this);
-    this.#hold.asks(this.lease);
+    this.hold = context.newHold(kind, name, this);
+    this.hold.asks(this.lease);
   }
 
   async answer(wait: number): Promise<Recalled> {
@@ -53,7 +53,7 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
     try {
       await new Promise<void>((resolve, reject) => {
         this.#sent = (error) => (error === undefined ? resolve() : reject(error));
-        this.#kind.attempt(this.#hold, this, this);
+        this.#kind.attempt(this);
       });
       await within(ended, wait);
     } finally {
@@ -61,7 +61,7 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
       // RACE: the grant may be on its way, or this command's outcome is unknown. Once withdrawn,
       // the lock goes on to the next waiter; a grant that is read after this is withdrawn once more
       // (R3).
-      this.#context.leave(this.#kind, this.#hold);
+      this.#context.leave(this.#kind, this.hold);
     }
     return this.#is;
   }

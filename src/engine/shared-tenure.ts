@@ -179,7 +179,9 @@ export class SharedTenure extends Tenure implements Openness {
     // A hold that may stay is requested only for the window.
     const lease = this.#lingers ? this.ttlFor(head.terms) : head.terms.lease;
     this.hold.asks(lease, sent.mono);
-    kind.sharing?.join(this.hold, lease, {
+    kind.sharing?.join({
+      hold: this.hold,
+      lease,
       answered: (answer) => {
         this.context.events.step(() => {
           this.#joined(sent, answer);

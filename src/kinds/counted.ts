@@ -6,8 +6,18 @@ import type { Inspected } from "../api/lock.ts";
 import type { StoredSettings } from "../api/stored-settings.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { WantedPermits } from "../engine/lease/terms.ts";
-import type { AttemptOptions, Callback, Leavable, LockKind, Meant, Sharing } from "../engine/lock-kind.ts";
-import { plain, type ScriptCall } from "../redis/call.ts";
+import type {
+  Ask,
+  AttemptOptions,
+  Callback,
+  JoinAsk,
+  Leavable,
+  LockKind,
+  Meant,
+  Sharing,
+  YieldAsk,
+} from "../engine/lock-kind.ts";
+import { plain, type Sent } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   type CountedAnswer,
@@ -33,6 +43,7 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
+import { micros } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -156,14 +167,14 @@ export class CountedKind extends HoldScripts implements LockKind {
       if (sharing) this.sharing = sharing;
       // A fair reader has its own hold.
       this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
-      this.yield = (old, hold, ask, callback) => this.#yield(old, hold, ask, callback);
+      this.yield = (old, ask) => this.#yield(old, ask);
     }
   }
 
-  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
-    const { lease, entryTtl, channel } = ask;
-    if (ask.mode === "again") {
-      this.#recheck(hold, [lease, 0, this.#entryOf(hold), entryTtl, channel?.counted ? 1 : 0], callback);
+  attempt(ask: Ask): void {
+    const { hold, lease, entryTtl, channel, mode } = ask;
+    if (mode === "again") {
+      this.#recheck(ask, 0, entryTtl, channel?.counted ?? false);
       return;
     }
     const { commands } = this;
@@ -172,8 +183,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     const wanted = this.#wanted(ask);
     const { units, upTo, of, passes } = wanted;
     const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
-    const args = [hold.id, lease, notAfter, this.#mode.as, digits(units), digits(of)];
-    const entry = ask.mode === "try" ? "" : this.#queued(hold, ask, wanted);
+    const entry = mode === "try" ? "" : this.#queued(ask, wanted);
     // A +: its client may cache the hold, and is notified when another process waits.
     const label = ask.flag === 2 ? `+${hold.label}` : hold.label;
     const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
@@ -182,45 +192,56 @@ export class CountedKind extends HoldScripts implements LockKind {
     while (more.at(-1) === "") more.pop();
     // The first command of a connection checks the rights of its user.
     if (!isKnown) more.push(commands.keys.anyChannel);
+    const args = [hold.id, lease, micros(notAfter), this.#mode.as, digits(units), digits(of), ...more];
     const script = isKnown ? lua.acquire : lua.firstAcquire;
-    const read = (reply: unknown, call: ScriptCall) => this.#attempted(reply, call, hold.name, wanted);
-    commands.send(script, keys, [...args, ...more], read, callback);
+    commands.send(commands.statement(script, keys, args), this.#attempted, ask);
   }
 
   /** Asks whether more readers may enter a hold, and raises its end if no caller waits. */
-  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void {
-    this.#recheck(hold, [lease, 1, this.#entryOf(hold), 0, 0], callback);
+  join(ask: JoinAsk): void {
+    this.#recheck(ask, 1, 0, false);
   }
 
-  #recheck(hold: Hold, args: readonly (string | number)[], callback: Callback<AttemptAnswer>): void {
+  #recheck(ask: Ask | JoinAsk, joins: 0 | 1, entryTtl: number, isCounted: boolean): void {
     const { commands } = this;
+    const { hold, lease } = ask;
     const isKnown = this.knownIn === commands.epoch;
     const script = isKnown ? lua.recheck : lua.firstRecheck;
-    const all = [hold.id, ...args, ...(isKnown ? [] : [commands.keys.anyChannel])];
-    const read = (reply: unknown, call: ScriptCall) => this.#attempted(reply, call, hold.name, null);
-    commands.send(script, this.#keysOf(hold.name), all, read, callback);
+    const all = [hold.id, lease, joins, this.#entryOf(hold), entryTtl, isCounted ? 1 : 0];
+    if (!isKnown) all.push(commands.keys.anyChannel);
+    const statement = commands.statement(script, this.#keysOf(hold.name), all);
+    commands.send(statement, this.#attempted, ask);
   }
 
-  #attempted(reply: unknown, call: ScriptCall, name: string, wanted: Wanted | null): AttemptAnswer {
-    const lease = Number(call.argv[1]);
+  readonly #attempted = (
+    reply: unknown,
+    { statement: { keys }, callback: ask, epoch }: Sent<Ask | JoinAsk>,
+  ): AttemptAnswer => {
+    const wanted = "mode" in ask && ask.mode !== "again" ? this.#wanted(ask) : null;
     const answer = Array.isArray(reply)
-      ? decodeCounted(plain(reply), lease)
-      : decodeTaken(reply, lease, wanted?.units ?? 1);
-    this.knownIn = call.epoch;
-    return this.#answered(answer, call.keys, name, wanted);
+      ? decodeCounted(plain(reply), ask.lease)
+      : decodeTaken(reply, ask.lease, wanted?.units ?? 1);
+    this.knownIn = epoch;
+    return this.#answered(answer, keys, ask.hold.name, wanted);
+  };
+
+  #yield(old: Hold, ask: YieldAsk): void {
+    const { hold, lease } = ask;
+    const args = [old.id, 0, old.token, hold.id, lease, this.#queued(ask, this.#wanted(ask))];
+    const statement = this.commands.statement(lua.yield, this.#keysOf(hold.name), args);
+    this.commands.send(statement, this.#yielded, ask);
   }
 
-  #yield(old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>): void {
-    const wanted = this.#wanted(ask);
-    const args = [old.id, 0, old.token, hold.id, ask.lease, this.#queued(hold, ask, wanted)];
-    const read = (reply: unknown, { keys }: ScriptCall): YieldAnswer => {
-      const answer = decodeCountedYield(plain(reply), ask.lease);
-      if (!("clock" in answer)) return this.#answered(answer, keys, hold.name, wanted) as YieldAnswer;
-      this.#advance(keys, answer.more);
-      return answer;
-    };
-    this.commands.send(lua.yield, this.#keysOf(hold.name), args, read, callback);
-  }
+  readonly #yielded = (
+    reply: unknown,
+    { statement: { keys }, callback: ask }: Sent<YieldAsk>,
+  ): YieldAnswer => {
+    const answer = decodeCountedYield(plain(reply), ask.lease);
+    if (!("clock" in answer))
+      return this.#answered(answer, keys, ask.hold.name, this.#wanted(ask)) as YieldAnswer;
+    this.#advance(keys, answer.more);
+    return answer;
+  };
 
   #answered(answer: CountedAnswer, keys: ScriptKeys, name: string, wanted: Wanted | null): AttemptAnswer {
     const { noun, cure, wants } = this.#mode;
@@ -251,9 +272,10 @@ export class CountedKind extends HoldScripts implements LockKind {
     return { units, upTo, of: of ?? 0, passes: passes + callers - 1 };
   }
 
-  #queued(hold: Hold, ask: AttemptOptions, { units, upTo, of, passes }: Wanted): string {
+  #queued(ask: AttemptOptions, { units, upTo, of, passes }: Wanted): string {
     const numbers = `${passes} ${units} ${upTo} ${of}`;
-    return entryPrefix(hold, ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
+    const { hold } = ask;
+    return entryPrefix(ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
   }
 
   /** Its entry, as first queued; "": it was never queued. */
@@ -272,12 +294,12 @@ export class CountedKind extends HoldScripts implements LockKind {
   #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
-    this.commands.send(script, this.#keysOf(name), args, this.#released, callback);
+    this.commands.send(this.commands.statement(script, this.#keysOf(name), args), this.#released, callback);
   }
 
-  readonly #released = (reply: unknown, call: ScriptCall): CountedRelease => {
+  readonly #released = (reply: unknown, { statement }: Sent<unknown>): CountedRelease => {
     const answer = decodeCountedRelease(plain(reply));
-    this.#advance(call.keys, answer.more);
+    this.#advance(statement.keys, answer.more);
     return answer;
   };
 

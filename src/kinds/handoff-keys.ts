@@ -1,15 +1,36 @@
+import type { AttemptOptions } from "../engine/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import type { ScriptKeys } from "../redis/script.ts";
+import type { PreparedStatement } from "../redis/statement.ts";
+
+/** An acquire as it was sent last: the next one is usually the same but for its hold and its time. */
+interface LastAcquire {
+  /** How many characters the hold has, with its label. */
+  readonly length: number;
+  readonly mode: AttemptOptions["mode"];
+  readonly lease: number;
+  readonly passes: number;
+  readonly flag: number;
+  /** Of the channel that its entry names. */
+  readonly isHeard: boolean;
+  readonly counted: boolean;
+  readonly entry: string;
+  readonly statement: PreparedStatement;
+}
 
 /**
- * The keys of a lock. A hold keeps them as its kind's record, from its first command to its
- * release.
+ * The keys of a lock, and its commands with them. A hold keeps them as its kind's record, from its
+ * first command to its release.
  */
 export class HandoffKeys {
   readonly name: string;
   readonly lock: string;
   readonly script: ScriptKeys;
+  acquire: LastAcquire | null = null;
+  /** Of a release, for holds with that many characters. */
+  release: PreparedStatement | null = null;
+  released = 0;
 
   constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: Commands) {
     this.name = name;

@@ -4,11 +4,11 @@ import type { Party } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { AttemptOptions, Callback, Leavable, LockKind, Meant } from "../engine/lock-kind.ts";
-import { plain, type ScriptCall } from "../redis/call.ts";
+import type { Ask, Callback, Leavable, LockKind, Meant, YieldAsk } from "../engine/lock-kind.ts";
+import { plain, type Sent } from "../redis/call.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { FIRST_TOKEN, unexpected, whole } from "../redis/fields.ts";
+import { FIRST_TOKEN, tokenTime, unexpected, whole } from "../redis/fields.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -29,14 +29,27 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
+import { micros } from "../redis/statement.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
 
-/** The place of the digit among the arguments of an acquire. */
-const DIGIT = 4;
+/** The places of those arguments of an acquire and a release that differ each time. */
+const NOT_AFTER = 2;
+const TOKEN = 1;
+/** The digits of a time in µs, or of a token. */
+const MICROS = 16;
+
+/**
+ * Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing
+ * are left out.
+ */
+function without(args: (string | number)[]): (string | number)[] {
+  while (args.at(-1) === "" || args.at(-1) === 0) args.pop();
+  return args;
+}
 
 const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
 
@@ -87,106 +100,106 @@ export class HandoffKind extends HoldScripts implements LockKind {
 
   // ---- the frequent commands: no promise, and nothing made twice
 
-  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
+  attempt(ask: Ask): void {
     const { commands } = this;
-    const { script } = this.keysOf(hold);
-    const { lease, passes, mode, flag: digit, after, nonce } = ask;
-    const isKnown = this.knownIn === commands.epoch;
-    let lines = isKnown ? lua.acquire : lua.firstAcquire;
-    let keys = script;
-    let args: (string | number)[];
-    let decode = this.#attempted;
-    if (mode === "again") {
-      lines = isKnown ? lua.recheck : lua.firstRecheck;
-      args = [
-        hold.id + hold.label,
-        lease,
-        passes,
-        hold.entry + hold.id + hold.label,
-        ask.entryTtl,
-        ask.channel?.counted ? 1 : 0,
-        digit,
-      ];
-      decode = this.#lookedAgain;
-    } else {
-      const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-      const owner = hold.id + hold.label;
-      // Each argument costs the server 1 to 3 thousand instructions, so trailing ones with default
-      // values are left out.
-      if (mode === "queue" || after || nonce !== null)
-        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#entryPrefix(hold, ask) : ""];
-      else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
-      else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
-      if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-      if (after || nonce !== null)
-        args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
+    const { hold, mode, lease, passes, flag } = ask;
+    const made = this.keysOf(hold);
+    const notAfter = micros(commands.notAfter(made.script) * 1_000);
+    const isUsual = this.knownIn === commands.epoch && ask.after === null && ask.nonce === null;
+    if (!isUsual || mode === "again" || hold.entry !== "" || notAfter.length < MICROS) {
+      this.#attempt(ask, made, notAfter);
+      return;
     }
+    const owner = hold.id + hold.label;
+    const { isHeard = false, counted = false } = ask.channel ?? {};
+    let last = made.acquire;
+    if (
+      last?.length !== owner.length ||
+      last.mode !== mode ||
+      last.lease !== lease ||
+      last.passes !== passes ||
+      last.flag !== flag ||
+      last.isHeard !== isHeard ||
+      last.counted !== counted
+    ) {
+      const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
+      const args = without([owner, lease, notAfter, passes, flag, entry]);
+      const statement = commands.prepare(lua.acquire, made.script, args, NOT_AFTER);
+      last = { length: owner.length, mode, lease, passes, flag, isHeard, counted, entry, statement };
+      made.acquire = last;
+    }
+    hold.entry = last.entry;
+    commands.send(last.statement, this.#acquired, ask, owner, notAfter);
+  }
+
+  /** One that is sent seldom: a re-check, a member of a multi-lock, the first of a connection. */
+  #attempt(ask: Ask, { script }: HandoffKeys, notAfter: string): void {
+    const { commands } = this;
+    const { hold, mode, lease, passes, flag, after, nonce } = ask;
+    const owner = hold.id + hold.label;
     // On a connection whose rights are unknown, the script checks them first.
-    if (!isKnown) args.push(commands.keys.anyChannel);
-    commands.send(lines, keys, args, decode, callback);
+    const isKnown = this.knownIn === commands.epoch;
+    const first = isKnown ? [] : [commands.keys.anyChannel];
+    if (mode === "again") {
+      const { entryTtl, channel } = ask;
+      const args = [owner, lease, passes, hold.entry + owner, entryTtl, channel?.counted ? 1 : 0, flag];
+      const lines = isKnown ? lua.recheck : lua.firstRecheck;
+      commands.send(commands.statement(lines, script, [...args, ...first]), this.attempted, ask);
+      return;
+    }
+    const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
+    const before = after ? after.id + after.label : asDigits(ask.meant ?? null);
+    const args = [owner, lease, Number(notAfter) || NEVER, passes, flag, entry, before, nonce ?? ""];
+    const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
+    const lines = isKnown ? lua.acquire : lua.firstAcquire;
+    commands.send(commands.statement(lines, keys, [...without(args), ...first]), this.#acquired, ask);
   }
 
   /**
    * Usually the answer is that the hold owns the lock and no caller waits: a single text, the
    * server's time, which is also the token.
    */
-  readonly #attempted = (reply: unknown, call: ScriptCall): AttemptAnswer => {
-    const flag = call.argv[DIGIT];
-    if (Array.isArray(reply)) return this.learned(reply, call, flag);
-    const at = Number(reply);
-    if (!(at >= FIRST_TOKEN && at <= Number.MAX_SAFE_INTEGER)) throw unexpected(reply);
-    this.commands.tellTime(call.keys, at);
+  readonly #acquired = (reply: unknown, call: Sent<Ask>): AttemptAnswer => {
+    if (Array.isArray(reply)) return this.attempted(reply, call);
+    const at = tokenTime(reply);
+    const { lease: ttl, flag } = call.callback;
+    this.commands.tellTime(call.statement.keys, at);
     this.knownIn = call.epoch;
-    const ttl = Number(call.argv[1]);
-    return {
-      is: "owner",
-      at,
-      token: at,
-      ttl,
-      already: false,
-      waits: false,
-      isTold: flag === 1 || flag === 2,
-    };
+    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: flag > 0 };
   };
 
-  readonly #lookedAgain = (reply: unknown, call: ScriptCall): AttemptAnswer =>
-    this.learned(reply, call, call.argv[6]);
-
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
-    this.commands.send(
-      lua.release,
-      this.keysOf(hold).script,
-      [hold.id + hold.label, hold.token],
-      released,
-      callback,
-    );
+    const { commands } = this;
+    const made = this.keysOf(hold);
+    const owner = hold.id + hold.label;
+    const token = micros(hold.token);
+    if (!made.release || made.released !== owner.length) {
+      made.release = commands.prepare(lua.release, made.script, [owner, token], TOKEN);
+      made.released = owner.length;
+    }
+    commands.send(made.release, released, callback, owner, token);
   }
 
-  yield(old: Hold, hold: Hold, ask: AttemptOptions, callback: Callback<YieldAnswer>): void {
-    const { script } = this.keysOf(hold);
-    const args = [
-      old.id + old.label,
-      old.token,
-      hold.id + hold.label,
-      ask.lease,
-      ask.passes,
-      this.#entryPrefix(hold, ask) + hold.id + hold.label,
-      ask.flag,
-    ];
-    this.commands.send(lua.yield, script, args, this.#yielded, callback);
+  yield(old: Hold, ask: YieldAsk): void {
+    const { hold, lease, passes, flag } = ask;
+    const owner = hold.id + hold.label;
+    const entry = entryPrefix(ask, this.#window, "", `${passes}`) + owner;
+    const args = [old.id + old.label, old.token, owner, lease, passes, entry, flag];
+    const statement = this.commands.statement(lua.yield, this.keysOf(hold).script, args);
+    this.commands.send(statement, this.#yielded, ask);
   }
 
   /**
    * The answer about the new hold, as for an attempt; or about the old one, if that was not held
    * any more.
    */
-  readonly #yielded = (reply: unknown, call: ScriptCall): YieldAnswer => {
+  readonly #yielded = (reply: unknown, { statement, callback }: Sent<YieldAsk>): YieldAnswer => {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);
-    const placed = whole(answer, readAttempt, Number(call.argv[3]), call.argv[6]) as Placed;
+    const placed = whole(answer, readAttempt, callback.lease, callback.flag) as Placed;
     if (placed.is === "owner" && placed.token < FIRST_TOKEN) throw unexpected(answer);
-    this.commands.tellTime(call.keys, placed.at);
+    this.commands.tellTime(statement.keys, placed.at);
     return placed;
   };
 
@@ -201,10 +214,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
     if (this.#latest?.name !== name) this.#latest = new HandoffKeys(name, this.keysAt(name), this.commands);
     hold.record = this.#latest;
     return this.#latest;
-  }
-
-  #entryPrefix(hold: Hold, ask: AttemptOptions): string {
-    return entryPrefix(hold, ask, this.#window, "", `${ask.passes}`);
   }
 
   // ---- the rare commands

@@ -1,8 +1,8 @@
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { AttemptOptions, LockKind } from "../engine/lock-kind.ts";
-import { plain, type ScriptCall } from "../redis/call.ts";
+import type { Ask, AttemptOptions, LockKind } from "../engine/lock-kind.ts";
+import { plain, type Sent } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { Fields, unexpected, whole } from "../redis/fields.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
@@ -25,14 +25,8 @@ export const NEVER = Number.MAX_SAFE_INTEGER;
  * it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and the
  * other numbers that the hold asks for.
  */
-export function entryPrefix(
-  hold: Hold,
-  ask: AttemptOptions,
-  window: number,
-  mode: string,
-  numbers: string,
-): string {
-  const { channel, lease } = ask;
+export function entryPrefix(ask: AttemptOptions, window: number, mode: string, numbers: string): string {
+  const { hold, channel, lease } = ask;
   // RACE: a waiter without messages finds its grant at a re-check. The grant must live until then,
   // however short the waiter's lease.
   const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
@@ -121,13 +115,13 @@ export abstract class HoldScripts {
    * Reads the answer of an attempt. It gives the server's time, and proves that no right is
    * missing: otherwise it would be an error.
    */
-  protected readonly attempted = (reply: unknown, call: ScriptCall): AttemptAnswer =>
-    this.learned(reply, call, 0);
-
-  /** `told`: the digit that was requested. */
-  protected learned(reply: unknown, { keys, argv, epoch }: ScriptCall, told: unknown): AttemptAnswer {
-    const answer = whole(plain(reply), readAttempt, Number(argv[1]), told);
+  protected readonly attempted = (
+    reply: unknown,
+    { statement, callback, epoch }: Sent<Ask>,
+  ): AttemptAnswer => {
+    const answer = whole(plain(reply), readAttempt, callback.lease, callback.flag);
     const { is } = answer;
+    const { keys } = statement;
     const isOdd =
       is === "owner" ? answer.token < this.firstToken || answer.token > 0 !== this.hasTokens : false;
     // Only a member of a multi-lock is blocked: it names the lock before it, too.
@@ -135,7 +129,7 @@ export abstract class HoldScripts {
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
     return answer;
-  }
+  };
 
   /**
    * Sent on the asker's own channel. Only the asker's id is taken from its message; the answer

@@ -1,6 +1,4 @@
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Callback, Sharing } from "../engine/lock-kind.ts";
-import type { AttemptAnswer } from "../redis/replies.ts";
+import type { JoinAsk, Sharing } from "../engine/lock-kind.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
 /**
@@ -29,8 +27,8 @@ export class ReadWriteKinds implements Sharing {
     return [this.plain.write, this.fair.write];
   }
 
-  join(hold: Hold, lease: number, callback: Callback<AttemptAnswer>): void {
-    this.readers.join(hold, lease, callback);
+  join(ask: JoinAsk): void {
+    this.readers.join(ask);
   }
 
   async readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }> {

@@ -1,7 +1,7 @@
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import {
-  type AttemptOptions,
+  type Ask,
   type Callback,
   type Leavable,
   type LockKind,
@@ -12,7 +12,6 @@ import type { Commands } from "../redis/commands.ts";
 import type { Keys } from "../redis/keys.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
-  type AttemptAnswer,
   decodeCount,
   decodeInspection,
   decodeRelease,
@@ -73,16 +72,17 @@ export class RedissonKind extends HoldScripts implements LockKind {
     return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   }
 
-  attempt(hold: Hold, { lease }: AttemptOptions, callback: Callback<AttemptAnswer>): void {
+  attempt(ask: Ask): void {
     const { commands } = this;
+    const { hold } = ask;
     const { name } = hold;
     const isKnown = this.knownIn === commands.epoch;
     const latch = isKnown ? [] : [commands.keys.redissonLatch(name, "0")];
     const unlooked = isKnown ? "" : commands.keys.redissonChannel(name);
     const keys = commands.keysOf([...this.#counted(name), ...latch]);
     const fenced = this.#isFenced ? "fenced" : "";
-    const args = [this.ownerOf(hold), lease, commands.notAfter(keys), unlooked, fenced];
-    commands.send(lua.acquire, keys, args, this.attempted, callback);
+    const args = [this.ownerOf(hold), ask.lease, commands.notAfter(keys), unlooked, fenced];
+    commands.send(commands.statement(lua.acquire, keys, args), this.attempted, ask);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */

@@ -2,7 +2,7 @@ import type { Inspected } from "../api/lock.ts";
 import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import {
-  type AttemptOptions,
+  type Ask,
   type Callback,
   type Leavable,
   type LockKind,
@@ -11,13 +11,7 @@ import {
 } from "../engine/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
-import {
-  type AttemptAnswer,
-  decodeCount,
-  decodeInspection,
-  decodeRelease,
-  type ReleaseAnswer,
-} from "../redis/replies.ts";
+import { decodeCount, decodeInspection, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
 import { between } from "../util/random.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 import { spinLua as lua } from "./spin-lua.generated.ts";
@@ -47,17 +41,13 @@ export class SpinKind extends HoldScripts implements LockKind {
     this.localHandoffs = passes;
   }
 
-  attempt({ name, id }: Hold, { lease }: AttemptOptions, callback: Callback<AttemptAnswer>): void {
+  attempt(ask: Ask): void {
     const { commands } = this;
+    const { name, id } = ask.hold;
     const keys = commands.keysOf([name]);
     const unlooked = this.knownIn === commands.epoch ? 0 : 1;
-    commands.send(
-      lua.acquire,
-      keys,
-      [id, lease, commands.notAfter(keys), unlooked],
-      this.attempted,
-      callback,
-    );
+    const args = [id, ask.lease, commands.notAfter(keys), unlooked];
+    commands.send(commands.statement(lua.acquire, keys, args), this.attempted, ask);
   }
 
   withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {

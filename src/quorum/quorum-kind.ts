@@ -1,14 +1,7 @@
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import {
-  type AttemptOptions,
-  type Callback,
-  type LockKind,
-  type Meant,
-  tell,
-  type Wake,
-} from "../engine/lock-kind.ts";
+import { type Ask, type Callback, type LockKind, type Meant, tell, type Wake } from "../engine/lock-kind.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { holding, partyOf } from "../redis/party.ts";
@@ -70,11 +63,11 @@ export class QuorumKind implements LockKind {
     this.#locks = locks;
   }
 
-  attempt(hold: Hold, ask: AttemptOptions, callback: Callback<AttemptAnswer>): void {
-    tell(this.#attempt(hold, ask), callback);
+  attempt(ask: Ask): void {
+    tell(this.#attempt(ask), ask);
   }
 
-  async #attempt(hold: Hold, { lease }: AttemptOptions): Promise<AttemptAnswer> {
+  async #attempt({ hold, lease }: Ask): Promise<AttemptAnswer> {
     const passes = this.localHandoffs;
     const wish = { lease, passes, token: this.#clock.propose(passes) };
     const quorumHold = new KeptQuorumHold(this.#quorum, hold, this.#settings, this.#locks);

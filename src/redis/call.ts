@@ -1,5 +1,8 @@
 import type { RedisArgument } from "../api/redis.ts";
+import { clocks } from "../util/clock.ts";
+import { isLate } from "./late.ts";
 import type { Script, ScriptKeys } from "./script.ts";
+import type { Statement } from "./statement.ts";
 
 /** Receives the outcome of a command, once. */
 export interface Callback<Answer> {
@@ -14,16 +17,110 @@ export interface Callback<Answer> {
 
 /**
  * Turns a script's reply into an answer. If it cannot read the reply it throws, before it has
- * changed anything.
+ * changed anything. `call.callback` is who has sent it.
  */
-export type Decode<Answer> = (reply: unknown, call: ScriptCall) => Answer;
+export type Decode<Answer, Sender> = (reply: unknown, call: Sent<Sender>) => Answer;
 
-/** The call, and the epoch of the connection in which it was made. */
-export interface ScriptCall {
-  readonly script: Script;
-  readonly keys: ScriptKeys;
-  readonly argv: readonly RedisArgument[];
+/** What a decoder sees of the call. */
+export interface Sent<Sender> {
+  readonly statement: Statement;
+  readonly callback: Sender;
+  /** Of the connection in which the call was made. */
   readonly epoch: number;
+}
+
+/**
+ * A script on its way to Redis and back: one object from the call of `send` to its outcome. The
+ * class of a link's calls may add what its library wants to find in a command.
+ */
+export class Call {
+  readonly owner: CallOwner;
+  readonly statement: Statement;
+  /** For a prepared statement. */
+  readonly hold: string;
+  readonly number: string;
+  readonly decode: Decode<unknown, unknown>;
+  readonly callback: Callback<unknown>;
+  /** When it was sent, and when its owner gives it up: on the monotonic clock. */
+  readonly since: number;
+  until: number;
+  readonly epoch: number;
+  /**
+   * The address of the node that it is sent to, in Cluster; known only for the client's own
+   * connections.
+   */
+  readonly node: string;
+  /**
+   * By its hash, or as text. The words are: this, `script.sha` or `script.lua`, the number of keys,
+   * `keys.full`, `argv`. A script that the server does not know is sent again, as text.
+   */
+  name: "evalsha" | "eval" = "evalsha";
+  /** It does not wait for a connection: the server may have received it. */
+  isWritten = false;
+  /**
+   * Answered, or given up: too late, or lost with the connection. A driver that resends must leave
+   * it out: it must not be executed after the command that takes it back.
+   */
+  isOver = false;
+  /** It may wait for the end of this turn of the event loop, or for the next urgent call. */
+  isLate = isLate;
+
+  constructor(
+    owner: CallOwner,
+    statement: Statement,
+    hold: string,
+    number: string,
+    decode: Decode<unknown, never>,
+    callback: Callback<never>,
+    timeout: number,
+    epoch: number,
+    node: string,
+  ) {
+    this.owner = owner;
+    this.statement = statement;
+    this.hold = hold;
+    this.number = number;
+    this.decode = decode as Decode<unknown, unknown>;
+    this.callback = callback as Callback<unknown>;
+    this.since = clocks.mono.now();
+    this.until = this.since + timeout;
+    this.epoch = epoch;
+    this.node = node;
+  }
+
+  get script(): Script {
+    return this.statement.script;
+  }
+
+  get keys(): ScriptKeys {
+    return this.statement.keys;
+  }
+
+  /** What comes after the keys. */
+  get argv(): readonly RedisArgument[] {
+    return this.statement.argv(this.hold, this.number);
+  }
+}
+
+/** The class of a link's calls. */
+export type CallClass = new (...given: ConstructorParameters<typeof Call>) => Call;
+
+/**
+ * Receives the call's outcome, in any asynchronous context: `refused` at any time, also within
+ * `send`; `replied` as early as the reply is read, but not within `send`.
+ */
+export interface CallOwner {
+  /** Its calls that are not over. */
+  readonly unanswered: ReadonlySet<Call>;
+  /**
+   * For a script with `isForeign` the reply has the form of replies to the caller's own commands
+   * (texts as strings).
+   */
+  replied(call: Call, reply: unknown): void;
+  /**
+   * It failed, or was refused by Redis. A script with `isImpatient` fails with TRYAGAIN at once.
+   */
+  refused(call: Call, error: unknown): void;
 }
 
 /**

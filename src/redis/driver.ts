@@ -1,5 +1,5 @@
 import type { RedisArgument } from "../api/redis.ts";
-import type { Script, ScriptKeys } from "./script.ts";
+import type { Call, CallClass } from "./call.ts";
 
 // What this package needs of a Redis client library. Nothing outside the driver's own folder knows
 // the library's classes, events, options or terms.
@@ -100,6 +100,9 @@ export interface Link extends Place {
    * loop will write them; -Infinity: never. Always -Infinity for a driver that writes within `send`.
    */
   readonly heldUntil: number;
+
+  /** Makes the calls for `send`. */
+  readonly Call: CallClass;
 
   /** Reports connection events until the returned function is called. Not within `on`. */
   on(events: LinkEvents): () => void;
@@ -214,55 +217,6 @@ export interface ListenerEvents {
   readonly moved: () => void;
   /** It does not come back. */
   readonly ended: () => void;
-}
-
-/** A script on its way to Redis and back. */
-export interface Call {
-  readonly owner: CallOwner;
-  readonly script: Script;
-  /**
-   * `full`: with all prefixes; `names`: without; `text`: their number and the keys in RESP, built
-   * once.
-   */
-  readonly keys: ScriptKeys;
-  readonly argv: readonly RedisArgument[];
-  /**
-   * By its hash, or as text. The words are: this, `script.sha` or `script.lua`, the number of keys,
-   * `keys.full`, `argv`. A script that the server does not know is sent again, as text.
-   */
-  name: "evalsha" | "eval";
-  /** When it was sent, and when its owner gives it up: on the monotonic clock. */
-  readonly since: number;
-  until: number;
-  /** It does not wait for a connection: the server may have received it. */
-  isWritten: boolean;
-  /**
-   * Answered, or given up: too late, or lost with the connection. A driver that resends must leave
-   * it out: it must not be executed after the command that takes it back.
-   */
-  isOver: boolean;
-  /** It may wait for the end of this turn of the event loop, or for the next urgent call. */
-  readonly isLate: boolean;
-  /** `argv` may contain Buffers that are not UTF-8. */
-  readonly isBinary: boolean;
-}
-
-/**
- * Receives the call's outcome, in any asynchronous context: `refused` at any time, also within
- * `send`; `replied` as early as the reply is read, but not within `send`.
- */
-export interface CallOwner {
-  /** Its calls that are not over. */
-  readonly unanswered: ReadonlySet<Call>;
-  /**
-   * For a script with `isForeign` the reply has the form of replies to the caller's own commands
-   * (texts as strings).
-   */
-  replied(call: Call, reply: unknown): void;
-  /**
-   * It failed, or was refused by Redis. A script with `isImpatient` fails with TRYAGAIN at once.
-   */
-  refused(call: Call, error: unknown): void;
 }
 
 /** Did Redis reply this? */

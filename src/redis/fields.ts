@@ -11,6 +11,25 @@ export const unexpected = (answer: unknown): TypeError =>
  */
 export const FIRST_TOKEN = 1e15;
 
+const LENGTH = String(FIRST_TOKEN).length;
+
+/**
+ * A reply that is a text of 16 digits: the server's time in µs, which is a token, too.
+ *
+ * @throws TypeError for every other reply
+ */
+export function tokenTime(reply: unknown): number {
+  let time = 0;
+  if (Buffer.isBuffer(reply) && reply.length === LENGTH)
+    for (let i = 0; i < LENGTH; i++) {
+      const digit = (reply[i] ?? 0) - ZERO;
+      time = digit >= 0 && digit <= 9 ? time * 10 + digit : Number.NaN;
+    }
+  // With `stringNumbers` of ioredis a text is none of ours: it is a number.
+  if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER) return time;
+  throw unexpected(reply);
+}
+
 /** The items of a reply that is a list. */
 export function listOf(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply;

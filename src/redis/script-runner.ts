@@ -4,28 +4,16 @@ import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { queueMicrotask } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
-import { type Callback, type Decode, plain } from "./call.ts";
+import { type Call, type Callback, type CallOwner, type Decode, plain } from "./call.ts";
 import type { Commands } from "./commands.ts";
-import { type Call, type CallOwner, isReplyError, type Link } from "./driver.ts";
+import { isReplyError, type Link } from "./driver.ts";
 import { Keys } from "./keys.ts";
 import { isLate } from "./late.ts";
-import { type Script, ScriptKeys, sharded } from "./script.ts";
+import { type Script, ScriptKeys } from "./script.ts";
 import { Silence } from "./silence.ts";
+import { PreparedStatement, Statement } from "./statement.ts";
 import { isOfReplica, QUEUED, Troubles } from "./trouble.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
-
-/** This file's record of a call. */
-interface Sent extends Call {
-  readonly decode: Decode<unknown>;
-  readonly callback: Callback<unknown>;
-  readonly epoch: number;
-  /**
-   * The address of the node that it was sent to, in Cluster; known only for the client's own
-   * connections.
-   */
-  readonly node: string;
-  isLate: boolean;
-}
 
 /**
  * The connection that carries the commands: sends scripts, bounds the time until they are answered,
@@ -43,8 +31,8 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly troubles: Troubles;
   epoch = 0;
   readonly #link: Link;
-  readonly #unanswered: Unanswered<Sent>;
-  readonly unanswered: ReadonlySet<Sent>;
+  readonly #unanswered: Unanswered;
+  readonly unanswered: ReadonlySet<Call>;
   readonly #unhear: () => void;
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
@@ -109,42 +97,41 @@ export class ScriptRunner implements Commands, CallOwner {
     return new ScriptKeys(this.keys.prefix, names);
   }
 
+  /** A script with its keys and arguments, to be sent once. */
+  statement(script: Script, keys: ScriptKeys, args: readonly RedisArgument[]): Statement {
+    return new Statement(script, keys, args, this.isCluster);
+  }
+
+  prepare(
+    script: Script,
+    keys: ScriptKeys,
+    args: readonly (string | number)[],
+    numberAt: number,
+  ): PreparedStatement {
+    return new PreparedStatement(script, keys, args, numberAt, this.isCluster);
+  }
+
   /**
    * Runs a script: EVALSHA, and EVAL if the server does not know it. `callback` receives the
    * driver's reply decoded by `decode`; or the server's or the connection's error, or NoReplyError
-   * after `timeout` ms, at most `replyTimeout`. `isBinary`: see `Call`.
+   * after `timeout` ms, at most `replyTimeout`.
    */
-  send<Answer>(
-    script: Script,
-    keys: ScriptKeys,
-    argv: readonly RedisArgument[],
-    decode: Decode<Answer>,
-    callback: Callback<Answer>,
+  send<Answer, Sender extends Callback<Answer>>(
+    statement: Statement,
+    decode: Decode<Answer, Sender>,
+    callback: Sender,
+    hold = "",
+    number = "",
     timeout = this.replyTimeout,
-    isBinary = false,
   ): void {
-    if (this.isCluster && !script.isForeign) script = sharded(script);
-    const since = clocks.mono.now();
-    const call: Sent = {
-      owner: this,
-      script,
-      keys,
-      argv,
-      name: script.isWhole || (isEnding && this.#isNew(script)) ? "eval" : "evalsha",
-      decode: decode as Decode<unknown>,
-      callback: callback as Callback<unknown>,
-      since,
-      until: since + Math.min(timeout, this.replyTimeout),
-      epoch: this.epoch,
-      node: this.#silence ? this.#serverOf(keys) : "",
-      isWritten: false,
-      isOver: false,
-      isLate,
-      isBinary,
-    };
+    const node = this.#silence ? this.#serverOf(statement.keys) : "";
+    const within = Math.min(timeout, this.replyTimeout);
+    const { Call } = this.#link;
+    const call = new Call(this, statement, hold, number, decode, callback, within, this.epoch, node);
+    if (statement.script.isWhole || (isEnding && this.#isNew(statement.script))) call.name = "eval";
     this.#unanswered.calls.add(call);
     if (!this.#unanswered.isSwept) this.#unanswered.sweepSoon();
-    this.#silence?.sent(call.node);
+    this.#silence?.sent(node);
     this.#link.send(call);
     if (isEnding && !isLate) tellUnwritten();
   }
@@ -174,17 +161,17 @@ export class ScriptRunner implements Commands, CallOwner {
     return new Promise((answered, failed) => {
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
       const read = (reply: unknown): T => decode(script.isForeign ? reply : plain(reply));
-      this.send(script, made, args, read, { answered, failed }, timeout, args.some(Buffer.isBuffer));
+      this.send(this.statement(script, made, args), read, { answered, failed }, "", "", timeout);
     });
   }
 
-  replied(call: Sent, reply: unknown): void {
+  replied(call: Call, reply: unknown): void {
     this.#silence?.heard(call.node);
     // Already given up: its time is too old to use.
     if (call.isOver) return;
     call.isOver = true;
     this.#unanswered.calls.delete(call);
-    if (!this.isCluster) this.#known.add(call.script.sha);
+    if (!this.isCluster) this.#known.add(call.statement.script.sha);
     const { decode, callback } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
@@ -197,11 +184,11 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /** The library may refuse a command while it is being sent. */
-  refused(call: Sent, error: unknown): void {
+  refused(call: Call, error: unknown): void {
     queueMicrotask(() => this.#refused(call, error));
   }
 
-  #refused(call: Sent, error: unknown): void {
+  #refused(call: Call, error: unknown): void {
     const isUnknown =
       call.name === "evalsha" && error instanceof Error && error.message.startsWith("NOSCRIPT");
     // RACE: a command that was given up must not be executed after the one that takes it back. A

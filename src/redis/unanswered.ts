@@ -2,8 +2,8 @@ import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { queueMicrotask, setImmediate, setTimeout } from "../util/real-timers.ts";
-import type { Callback } from "./call.ts";
-import type { Call, Link } from "./driver.ts";
+import type { Call } from "./call.ts";
+import type { Link } from "./driver.ts";
 import { redisAt } from "./trouble.ts";
 
 /**
@@ -13,19 +13,15 @@ import { redisAt } from "./trouble.ts";
 const SWEEP = 50;
 
 /** Those that have commands. */
-const all = new Set<Unanswered<Awaited>>();
+const all = new Set<Unanswered>();
 let isTold = false;
-
-interface Awaited extends Call {
-  readonly callback: Pick<Callback<unknown>, "failed">;
-}
 
 /**
  * The unanswered commands of a connection. Protects their callers from waiting forever: a command
  * that is too late, or lost with the connection, is given up.
  */
-export class Unanswered<Sent extends Awaited> {
-  readonly calls = new Set<Sent>();
+export class Unanswered {
+  readonly calls = new Set<Call>();
   isSwept = false;
   readonly #link: Link;
   readonly #look: (now: number) => void;
@@ -60,7 +56,7 @@ export class Unanswered<Sent extends Awaited> {
     });
   }
 
-  giveUp(isLost: (call: Sent) => boolean, why: (call: Sent) => Error): void {
+  giveUp(isLost: (call: Call) => boolean, why: (call: Call) => Error): void {
     for (const call of this.calls) {
       if (!isLost(call)) continue;
       call.isOver = true;

@@ -4,9 +4,11 @@ import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { HELD_BACK } from "../../src/defaults.ts";
-import type { Call, Link, LinkEvents, ListenerEvents } from "../../src/redis/driver.ts";
+import type { Call } from "../../src/redis/call.ts";
+import type { Link, LinkEvents, ListenerEvents } from "../../src/redis/driver.ts";
 import { linkTo } from "../../src/redis/drivers.ts";
 import { type Script, ScriptKeys } from "../../src/redis/script.ts";
+import { Statement } from "../../src/redis/statement.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { block } from "../support/block.ts";
 import { connectionIds, trackUnhandled } from "../support/leaks.ts";
@@ -46,9 +48,7 @@ const scriptOf = (lua: string, more: Partial<Script> = {}): Script => ({
 const ECHO = scriptOf("return ARGV[1]");
 const PUSH = scriptOf("return redis.call('RPUSH', KEYS[1], ARGV[1])");
 
-interface Sent extends Call {
-  readonly reply: Promise<unknown>;
-}
+type Sent = Call & { readonly reply: Promise<unknown> };
 
 /** Sends a script as text, as the engine does, and resolves with what the driver says of it. */
 function send(link: Link, script: Script, keys: readonly string[] = [], argv: readonly string[] = []): Sent {
@@ -59,24 +59,28 @@ function send(link: Link, script: Script, keys: readonly string[] = [], argv: re
     refused = reject;
   });
   reply.catch(() => {});
-  const call: Sent = {
-    owner: {
-      unanswered: new Set(),
-      replied: (_, answer) => replied(answer),
-      refused: (_, error) => refused(error),
-    },
-    script,
-    keys: new ScriptKeys(link.keyPrefix, keys),
-    argv,
-    name: "eval",
-    since: performance.now(),
-    until: performance.now() + 60_000,
-    isWritten: false,
-    isOver: false,
-    isLate: false,
-    isBinary: false,
-    reply,
+  const owner = {
+    unanswered: new Set<Call>(),
+    replied: (_: Call, answer: unknown) => replied(answer),
+    refused: (_: Call, error: unknown) => refused(error),
   };
+  const made = new ScriptKeys(link.keyPrefix, keys);
+  const callback = { answered: () => {}, failed: () => {} };
+  const call = Object.assign(
+    new link.Call(
+      owner,
+      new Statement(script, made, argv, false),
+      "",
+      "",
+      () => null,
+      callback,
+      60_000,
+      0,
+      "",
+    ),
+    { reply },
+  );
+  call.name = "eval";
   link.send(call);
   return call;
 }

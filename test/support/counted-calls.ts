@@ -51,11 +51,11 @@ export class CountedCalls {
 
   /** `counted`: is the channel of this hold subscribed? */
   attempt(hold: Hold, asked: Asked = {}, counted = true): Promise<AttemptAnswer> {
-    return this.#told((told) => this.#kind(asked).attempt(hold, this.#ask(hold, asked, counted), told));
+    return this.#told((told) => this.#kind(asked).attempt({ ...this.#ask(hold, asked, counted), ...told }));
   }
 
   join(hold: Hold): Promise<AttemptAnswer> {
-    return this.#told((told) => this.readWrite.join(hold, 30_000, told));
+    return this.#told((told) => this.readWrite.join({ hold, lease: 30_000, ...told }));
   }
 
   /** For permits. */
@@ -66,7 +66,7 @@ export class CountedCalls {
   /** For a writer. */
   yield(old: Hold, hold: Hold): Promise<YieldAnswer> {
     const { write } = this.readWrite.plain;
-    return this.#told((told) => write.yield?.(old, hold, this.#ask(hold, {}, true), told));
+    return this.#told((told) => write.yield?.(old, { ...this.#ask(hold, {}, true), ...told }));
   }
 
   end(): void {
@@ -77,10 +77,11 @@ export class CountedCalls {
     return kind ? this.readWrite.plain[kind] : this.semaphore;
   }
 
-  #ask({ id }: Hold, asked: Asked, counted: boolean): AttemptOptions {
+  #ask(hold: Hold, asked: Asked, counted: boolean): AttemptOptions {
     const { mode = "queue", units = 1, upTo = units, permits = 5, passes = 0 } = asked;
     const terms = { lease: 30_000, watchdog: true, maxHold: 30_000, linger: 0 };
     return {
+      hold,
       mode,
       head: { terms: { ...terms, permits: { units, of: permits } } },
       run: { units, upTo, permits, callers: 1 },
@@ -90,7 +91,7 @@ export class CountedCalls {
       after: null,
       flag: 0,
       nonce: null,
-      channel: { name: id.slice(0, -22), isHeard: counted, counted },
+      channel: { name: hold.id.slice(0, -22), isHeard: counted, counted },
     };
   }
 

@@ -1,5 +1,5 @@
 import { onTestFinished, vi } from "vitest";
-import type { Call } from "../../src/redis/driver.ts";
+import type { Call } from "../../src/redis/call.ts";
 import { linkOf } from "./link.ts";
 import type { Match } from "./matches.ts";
 

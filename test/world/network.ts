@@ -1,5 +1,5 @@
+import type { Call } from "../../src/redis/call.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
-import type { Call } from "../../src/redis/driver.ts";
 import type { Reply } from "../../src/tools/testing/keyspace.ts";
 import type { End, MemoryLink, Network, Wire } from "../../src/tools/testing/memory-link.ts";
 import type { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
@@ -342,8 +342,8 @@ export class ProcessNetwork implements Network {
     if (reply instanceof Error && /no larger token/.test(reply.message)) effects["tokens used up"]++;
     if (Array.isArray(reply) && reply[0] === codes.STALE) effects["commands too late"]++;
     this.#at.story.tell("Redis", `${this.#process.name}: ${call.script.name}: ${shownReply(reply)}`);
-    const { script, keys, argv } = call;
-    const isFirst = argv.some((word) => String(word) === NEVER);
+    const { script, keys } = call;
+    const isFirst = call.argv.some((word) => String(word) === NEVER);
     const age = this.#process.monoAt(this.#at.time.now) - call.since;
     this.onRan({ script: script.name, keys: keys.full, age, isFirst, isCopy: this.#answered.has(call) });
     this.onStep("executed", call, reply);

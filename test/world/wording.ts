@@ -1,5 +1,5 @@
+import type { Call } from "../../src/redis/call.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
-import type { Call } from "../../src/redis/driver.ts";
 import type { Reply } from "../../src/tools/testing/keyspace.ts";
 
 /** Names of the numbers with which replies begin. */

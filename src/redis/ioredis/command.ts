@@ -1,90 +1,99 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
 import type { ClusterLike, RedisArgument, RedisLike } from "../../api/redis.ts";
-import type { Call } from "../driver.ts";
-import type { Script } from "../script.ts";
+import { Call, type CallClass } from "../call.ts";
 import { readable } from "./errors.ts";
-import { cork, type Writes } from "./writes.ts";
+import { cork, Writes } from "./writes.ts";
 
 /** A call in the form that ioredis's `sendCommand` takes. */
-export interface Command {
+export interface Command extends Call {
+  /** When its connection writes; set before it is sent. */
+  writes: Writes;
   reject: (error: unknown) => void;
   /** What ioredis returns for it; usually nothing. */
   readonly promise: Promise<unknown> | undefined;
 }
 
-export type CommandClass = new (call: Call, writes: Writes) => Command;
-
 const tracing = tracingChannel("ioredis:command");
 
 /**
- * A class of commands that ioredis's `sendCommand` takes, because they inherit `methods` from its
- * own Command. The constructor is bypassed: it makes a promise, six closures and two lists of all
+ * A class of calls that ioredis's `sendCommand` takes, because they have the methods of its own
+ * Command. Its constructor is bypassed: it makes a promise, six closures and two lists of all
  * arguments, and measures every key again. Members that this class does not define, such as those
  * that a later version asks for, are ioredis's own.
  */
-function makeClass(methods: object): CommandClass {
-  class ScriptCommand implements Command {
-    readonly name: "evalsha" | "eval";
+function makeClass(methods: object): CallClass {
+  class ScriptCommand extends Call implements Command {
+    writes: Writes = NO_WRITES;
     // Tracing tools replace these two methods, and call theirs without `this`.
-    resolve: (reply: unknown) => void;
-    reject: (error: unknown) => void;
+    resolve = (reply: unknown): void => {
+      const { writes, owner, isOver } = this;
+      // If no other reply is awaited, no other one has come, unless it was counted before.
+      if (!isOver && (writes.expected > 0 || owner.unanswered.size > 1)) writes.replied();
+      owner.replied(this, reply);
+    };
+    #reject: ((error: unknown) => void) | undefined = undefined;
     /**
      * ioredis returns it, and this package ignores it: it is created only for subscribers of the
      * diagnostics channel.
      */
-    readonly promise: Promise<unknown> | undefined;
+    readonly promise: Promise<unknown> | undefined = tracing.hasSubscribers ? promiseOf(this) : undefined;
     // Fields that ioredis sets on a command.
     isTraced = false;
     inTransaction = false;
     isResolved = false;
     isSettled = false;
-    readonly #call: Call;
-    readonly #writes: Writes;
 
-    constructor(call: Call, writes: Writes) {
-      this.name = call.name;
-      this.#call = call;
-      this.#writes = writes;
-      this.resolve = writes.replied.bind(writes, call);
-      this.reject = (error) => call.owner.refused(call, readable(error));
-      this.promise = tracing.hasSubscribers ? promiseOf(this) : undefined;
+    get reject(): (error: unknown) => void {
+      this.#reject ??= (error) => this.owner.refused(this, readable(error));
+      return this.#reject;
+    }
+
+    set reject(reject: (error: unknown) => void) {
+      this.#reject = reject;
     }
 
     /** For errors and tracers. */
     get args(): RedisArgument[] {
-      const { script, keys, argv } = this.#call;
+      const { script, keys } = this;
       const text = this.name === "evalsha" ? script.sha : script.lua;
-      return [text, String(keys.full.length), ...keys.full, ...argv];
+      return [text, String(keys.full.length), ...keys.full, ...this.argv];
     }
 
     getKeys(): readonly string[] {
-      return this.#call.keys.full;
+      return this.keys.full;
     }
 
     getSlot(): number | null {
-      return this.#call.keys.slot;
+      return this.keys.slot;
     }
 
     /** ioredis's `commandTimeout`. */
     setTimeout(ms: number): void {
-      this.#call.until = Math.min(this.#call.until, this.#call.since + ms);
+      this.until = Math.min(this.until, this.since + ms);
     }
 
     toWritable(stream: Writable): string {
-      const { script, keys, argv, isLate, isWritten } = this.#call;
+      const { isLate, isWritten, statement, hold, number } = this;
       // Commands from the offline queue leave together too, and are not delayed again.
-      if (isLate || this.#writes.expected > 1 || !isWritten) cork(stream, isLate && isWritten);
-      const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
-      let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;
-      for (const arg of argv) {
-        const part = String(arg);
-        text += `$${Buffer.byteLength(part)}\r\n${part}\r\n`;
-      }
-      return text;
+      if (isLate || this.writes.expected > 1 || !isWritten) cork(stream, isLate && isWritten);
+      return this.name === "evalsha" ? statement.text(hold, number) : statement.evalText(hold, number);
     }
   }
-  return Object.setPrototypeOf(ScriptCommand.prototype, methods).constructor;
+  const own = Object.getOwnPropertyDescriptors(Call.prototype);
+  const all = { ...membersOf(methods), ...own, ...Object.getOwnPropertyDescriptors(ScriptCommand.prototype) };
+  Object.defineProperties(ScriptCommand.prototype, all);
+  return ScriptCommand;
+}
+
+/** It is replaced before a command is sent. */
+const NO_WRITES = new Writes();
+
+/** Those of an object and of the classes above its own. */
+function membersOf(object: object): PropertyDescriptorMap {
+  const above = Object.getPrototypeOf(object);
+  const inherited = above && above !== Object.prototype ? membersOf(above) : {};
+  return { ...inherited, ...Object.getOwnPropertyDescriptors(object) };
 }
 
 function promiseOf(command: {
@@ -106,9 +115,7 @@ function promiseOf(command: {
   return promise;
 }
 
-const evalText = ({ lua }: Script): string => `$4\r\neval\r\n$${Buffer.byteLength(lua)}\r\n${lua}\r\n`;
-
-const classes = new WeakMap<object, CommandClass>();
+const classes = new WeakMap<object, CallClass>();
 
 /**
  * The class of the commands that this connection's `sendCommand` takes. They must inherit from the
@@ -117,7 +124,7 @@ const classes = new WeakMap<object, CommandClass>();
  * is imported. Null: `callBuffer` must carry the scripts. Friendly error stacks need what ioredis
  * records when a method is called.
  */
-export function commandClassOf(redis: RedisLike | ClusterLike): CommandClass | null {
+export function commandClassOf(redis: RedisLike | ClusterLike): CallClass | null {
   const { showFriendlyErrorStack } = redis.options as { showFriendlyErrorStack?: boolean };
   if (showFriendlyErrorStack || Object.hasOwn(redis, "evalsha")) return null;
   const catching = { options: { value: {} }, sendCommand: { value: (command: unknown) => command } };

@@ -1,7 +1,7 @@
 import type { ClusterLike, RedisArgument, RedisLike } from "../../api/redis.ts";
 import { detached } from "../../util/detached.ts";
+import { Call, type CallClass } from "../call.ts";
 import {
-  type Call,
   type Driver,
   isReplyError,
   type Link,
@@ -12,7 +12,7 @@ import {
   type Place,
 } from "../driver.ts";
 import { isApart } from "../replies.ts";
-import { type Command, type CommandClass, commandClassOf } from "./command.ts";
+import { type Command, commandClassOf } from "./command.ts";
 import { isCluster, isConnection, neverKeepAlive, ownerOf } from "./connection.ts";
 import { ConnectionEvents } from "./connection-events.ts";
 import { currentOptions, follow, followNodes, type Options, remember } from "./current-options.ts";
@@ -106,8 +106,8 @@ class IoredisLink extends IoredisPlace implements Link {
   readonly isOwn: boolean;
   readonly #writes = new Writes();
   readonly #events: ConnectionEvents;
-  /** Null: `callBuffer` carries the scripts. */
-  #Command: CommandClass | null = null;
+  /** `Call` itself: `callBuffer` carries the scripts. */
+  Call: CallClass = Call;
 
   constructor(redis: RedisLike | ClusterLike, isOwn: boolean) {
     super(redis, "", redis.options.keyPrefix ?? "");
@@ -138,7 +138,7 @@ class IoredisLink extends IoredisPlace implements Link {
   }
 
   on(watcher: LinkEvents): () => void {
-    this.#Command = commandClassOf(this.redis);
+    this.Call = commandClassOf(this.redis) ?? Call;
     this.#events.add(watcher);
     return () => this.#events.remove(watcher);
   }
@@ -150,21 +150,18 @@ class IoredisLink extends IoredisPlace implements Link {
    */
   send(call: Call): void {
     call.isWritten = this.redis.status === "ready";
-    if (this.#Command === null || call.isBinary || call.script.isForeign) this.#sendPlain(call);
+    if (this.Call === Call || !call.statement.isText) this.#sendPlain(call);
     else {
-      const command = new this.#Command(call, this.#writes);
-      const { promise, reject } = command;
+      const command = call as Command;
+      const { promise } = command;
+      command.writes = this.#writes;
       try {
         const sent = this.redis.sendCommand(command);
-        if (sent instanceof Promise && sent !== promise) sent.catch((error) => thrown(command, error));
+        if (sent !== promise && sent instanceof Promise) sent.catch((error) => thrown(command, error));
       } catch (error) {
         thrown(command, error);
       }
-      // A Cluster resends refused commands for 1.6 s, with a function of its own.
-      if (call.script.isImpatient && command.reject !== reject) {
-        const redirect = command.reject;
-        command.reject = (error) => (isApart(error) ? reject : redirect)(error);
-      }
+      if (call.statement.script.isImpatient) failApart(command);
     }
     if (!call.isLate && (this.#writes.expected > 0 || corked.length > 0)) this.#writes.sent();
   }
@@ -181,7 +178,7 @@ class IoredisLink extends IoredisPlace implements Link {
         : this.redis.callBuffer(name, text, ...words);
       // A result that is no promise is no answer either: this throws.
       reply.then(
-        (answer) => this.#writes.replied(call, answer),
+        (answer) => owner.replied(call, answer),
         (error: unknown) => owner.refused(call, readable(error)),
       );
     } catch (error) {
@@ -234,6 +231,15 @@ class IoredisLink extends IoredisPlace implements Link {
   close(): void {
     this.redis.disconnect();
   }
+}
+
+/** A Cluster resends refused commands for 1.6 s, with a function of its own. */
+function failApart(command: Command): void {
+  const redirect = command.reject;
+  command.reject = (error) => {
+    if (isApart(error)) command.owner.refused(command, readable(error));
+    else redirect(error);
+  };
 }
 
 /** The command itself reports the server's answer. */

@@ -3,7 +3,6 @@ import { HELD_BACK } from "../../defaults.ts";
 import { clocks } from "../../util/clock.ts";
 import { isEnding } from "../../util/process-end.ts";
 import { nextTick, queueMicrotask, setImmediate } from "../../util/real-timers.ts";
-import type { Call } from "../driver.ts";
 
 /** Streams with unwritten commands, and since when there are any. */
 export const corked: Writable[] = [];
@@ -70,12 +69,9 @@ export class Writes {
   /** From a microtask, so that it runs after the microtasks in which the callers continue. */
   readonly #drained = (): void => nextTick(this.#expectNothing);
 
-  /** ioredis has read the reply. Another one may come with it, or already has. */
-  replied(call: Call, reply: unknown): void {
-    // If no other reply is awaited, no other one has come, unless it was counted before.
-    const isCounted = !call.isOver && (this.expected > 0 || call.owner.unanswered.size > 1);
-    if (isCounted && this.expected++ === 0) queueMicrotask(this.#drained);
-    call.owner.replied(call, reply);
+  /** ioredis has read a reply of an unanswered call. Another one may come with it, or already has. */
+  replied(): void {
+    if (this.expected++ === 0) queueMicrotask(this.#drained);
   }
 
   /** A command that must not wait was sent, and some are held back or expected. */

@@ -4,7 +4,6 @@ import { clocks } from "../../util/clock.ts";
 import { clearTimeout, queueMicrotask } from "../../util/real-timers.ts";
 import { slotOf } from "../../util/slots.ts";
 import {
-  type Call,
   isReplyError,
   type Link,
   type LinkEvents,
@@ -19,7 +18,7 @@ import { NOT_CONNECTED, soon } from "./chain.ts";
 import { type Cluster, listenTo, nameOf, printUnheard } from "./client.ts";
 import { Lifetime } from "./lifetime.ts";
 import { Pipe } from "./pipe.ts";
-import type { Sending } from "./sending.ts";
+import { Sending } from "./sending.ts";
 import { REDIRECTS, ServerLink } from "./server-link.ts";
 import { SlotMap } from "./slot-map.ts";
 
@@ -35,6 +34,7 @@ const AGAIN_MAX = 1_000;
  */
 export class ClusterLink implements Link {
   readonly library = "node-redis";
+  readonly Call = Sending;
   readonly kind = "cluster";
   readonly address = "";
   readonly isTls = false;
@@ -65,7 +65,7 @@ export class ClusterLink implements Link {
     this.#lifetime = new Lifetime(cluster);
     this.#map = new SlotMap(cluster, () => [...this.#links.values()]);
     this.#pipe = new Pipe(
-      ({ call, asked }) => this.#link(asked || this.#map.addressOf(call.keys.slot))?.client ?? null,
+      ({ keys, asked }) => this.#link(asked || this.#map.addressOf(keys.slot))?.client ?? null,
       (sending, error) => this.#isElsewhere(sending, error),
     );
     this.#pipe.onEmpty = () => this.#rest();
@@ -121,7 +121,7 @@ export class ClusterLink implements Link {
     };
   }
 
-  send(call: Call): void {
+  send(call: Sending): void {
     this.#open();
     call.isWritten = false;
     const refusal = this.#refusal;
@@ -296,7 +296,7 @@ export class ClusterLink implements Link {
     const [word, slot = "", address = ""] = error.message.split(" ");
     const isLater = isApart(error) || word === "CLUSTERDOWN";
     if (word !== "MOVED" && word !== "ASK" && !isLater) return false;
-    if (isApart(error) && sending.call.script.isImpatient) return false;
+    if (isApart(error) && sending.script.isImpatient) return false;
     if (++sending.redirects > REDIRECTS) return false;
     if (word === "ASK") sending.asked = address;
     if (word === "MOVED") {

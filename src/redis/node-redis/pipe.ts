@@ -1,9 +1,8 @@
 import { HELD_BACK } from "../../defaults.ts";
 import { clocks } from "../../util/clock.ts";
 import { setImmediate } from "../../util/real-timers.ts";
-import type { Call } from "../driver.ts";
 import { type Client, isReply, PLAIN, RAW } from "./client.ts";
-import { Sending } from "./sending.ts";
+import type { Sending } from "./sending.ts";
 
 /**
  * The unanswered scripts of a link, in order. Each is given to a client that is ready, and waits
@@ -46,7 +45,7 @@ export class Pipe {
 
   /** Does any script wait for a client? */
   get isWaiting(): boolean {
-    for (const { on, call } of this.#all) if (on === null && !call.isOver) return true;
+    for (const { on, isOver } of this.#all) if (on === null && !isOver) return true;
     return false;
   }
 
@@ -62,8 +61,7 @@ export class Pipe {
     return this.#isScheduled;
   }
 
-  send(call: Call): void {
-    const sending = new Sending(call);
+  send(sending: Sending): void {
     this.#all.add(sending);
     this.#write(sending);
   }
@@ -72,7 +70,7 @@ export class Pipe {
   pump(): void {
     for (const sending of this.#all) {
       if (sending.on !== null) continue;
-      if (sending.call.isOver) this.#drop(sending);
+      if (sending.isOver) this.#drop(sending);
       else this.#write(sending);
     }
   }
@@ -84,16 +82,16 @@ export class Pipe {
 
   #write(sending: Sending): void {
     const client = this.#route(sending);
-    sending.call.isWritten = client !== null;
+    sending.isWritten = client !== null;
     sending.on = client;
     if (!client) return;
     try {
       // RACE: ASKING applies to the next command only, so no other command may come between.
       if (sending.asked) client.sendCommand(["ASKING"], PLAIN).catch(() => {});
       sending.asked = "";
-      client.sendCommand(sending.words, sending.call.script.isForeign ? PLAIN : RAW).then(
+      client.sendCommand(sending.command, sending.script.isForeign ? PLAIN : RAW).then(
         (reply) => {
-          if (this.#drop(sending)) sending.call.owner.replied(sending.call, reply);
+          if (this.#drop(sending)) sending.owner.replied(sending, reply);
         },
         (error) => this.#rejected(sending, client, error),
       );
@@ -125,15 +123,15 @@ export class Pipe {
     // While the client is ready, the library has refused it: its queue is full.
     const isAgain = isReply(error) ? this.#replied(sending, error) : !client.isReady;
     if (!isAgain) this.#refuse(sending, error);
-    else if (sending.call.isOver) this.#drop(sending);
+    else if (sending.isOver) this.#drop(sending);
     else {
       sending.on = null;
-      sending.call.isWritten = false;
+      sending.isWritten = false;
     }
   }
 
   #refuse(sending: Sending, error: unknown): void {
-    if (this.#drop(sending)) sending.call.owner.refused(sending.call, error);
+    if (this.#drop(sending)) sending.owner.refused(sending, error);
   }
 
   #drop(sending: Sending): boolean {

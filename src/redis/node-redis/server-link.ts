@@ -1,13 +1,14 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import { clocks } from "../../util/clock.ts";
 import { queueMicrotask } from "../../util/real-timers.ts";
-import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
+import type { Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
 import { Chain } from "./chain.ts";
 import { type Client, isReply, RAW, toWord } from "./client.ts";
 import { Given } from "./given.ts";
 import { NodeListener } from "./listener.ts";
 import type { Origin } from "./origin.ts";
 import { Pipe } from "./pipe.ts";
+import { Sending } from "./sending.ts";
 import type { Source } from "./source.ts";
 
 /** How often Redis may redirect a command: as often as in a Cluster. */
@@ -16,6 +17,7 @@ export const REDIRECTS = 16;
 /** A link to one server at a time: the caller's client, or clients of our own. */
 export class ServerLink implements Link {
   readonly library = "node-redis";
+  readonly Call = Sending;
   readonly nodes = null;
   readonly isOwn: boolean;
   lastError: unknown = null;
@@ -113,7 +115,7 @@ export class ServerLink implements Link {
     };
   }
 
-  send(call: Call): void {
+  send(call: Sending): void {
     this.#open();
     call.isWritten = false;
     const refusal = this.#refused();

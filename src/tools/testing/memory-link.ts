@@ -1,5 +1,6 @@
 import type { RedisArgument } from "../../api/redis.ts";
-import type { Call, Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
+import { Call } from "../../redis/call.ts";
+import type { Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
 import { setImmediate, setTimeout } from "../../util/real-timers.ts";
 import type { Receiver, Reply } from "./keyspace.ts";
@@ -58,6 +59,7 @@ export class MemoryLink implements Link, End {
   readonly keyPrefix = "";
   readonly address = "";
   readonly isTls = false;
+  readonly Call = Call;
   readonly nodes = null;
   readonly opensOnce = false;
   readonly lastError = null;
@@ -122,8 +124,8 @@ export class MemoryLink implements Link, End {
 
   #write(call: Call): void {
     const wire = this.#wire;
-    const { name, script, keys, argv } = call;
-    const [names, words] = [keys.full.map(bytes), argv.map(bytes)];
+    const { name, script, keys } = call;
+    const [names, words] = [keys.full.map(bytes), call.argv.map(bytes)];
     wire.toServer(() => {
       const { redis } = this.network;
       const reply = outcome(() =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Call } from "../../../src/redis/driver.ts";
+import type { Call } from "../../../src/redis/call.ts";
 import { scene } from "./scene.ts";
 import { L, warm } from "./steps.ts";
 

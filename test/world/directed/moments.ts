@@ -1,4 +1,4 @@
-import type { Call } from "../../../src/redis/driver.ts";
+import type { Call } from "../../../src/redis/call.ts";
 import type { Reply } from "../../../src/tools/testing/keyspace.ts";
 import type { Step } from "../network.ts";
 
