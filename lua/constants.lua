@@ -14,6 +14,7 @@ RENEWED = 8  -- the TTL of the hold was raised
 BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothing was done
 DIFFERS = 10 -- of a counted resource: another number of permits is in use, nothing was done
 CROWDED = 11 -- of a counted resource: it has as many holds as it may have, nothing was done
+HELD_PACKED = 4503599627370496 -- 2^52: from here on a number is HELD with all that belongs to it
 ENTRY_TTL = 4500000 -- µs for which a queue entry counts without a re-check
 QUEUE_TTL = 9000 -- ms: a queue's key outlives a new entry by twice that. A script has it in
              -- quotes: Redis makes a slow printf of each number that is an argument

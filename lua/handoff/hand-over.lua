@@ -2,7 +2,11 @@
 -- is not over, a client is subscribed to its channel, whatever that proves, and the clock has a
 -- token. All of it is judged as in shared, which continues with the same `first` if one of these is
 -- not so. The subscribers are counted before anything is written.
-local ttl, passes, at = string.match(first[1], "^[01] ([1-9]%d*) (%d+) ()")
+local ttl, passes, at = "3000", "0", 10
+-- A fair lock's waiter with the usual window: a pattern costs more than this comparison.
+if sub(first[1], 1, 9) ~= "1 3000 0 " then
+  ttl, passes, at = string.match(first[1], "^[01] ([1-9]%d*) (%d+) ()")
+end
 -- A pattern that also matches the hold would cost half as much again.
 local written = at and sub(first[1], at) or ""
 local hold = sub(written, 1, (string.find(written, " ", 1, true) or 0) - 1)

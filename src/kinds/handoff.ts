@@ -26,6 +26,7 @@ import {
   type ReleaseAnswer,
   type RenewAnswer,
   readAttempt,
+  readHeld,
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
@@ -123,7 +124,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       last.counted !== counted
     ) {
       const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
-      const args = without([owner, lease, notAfter, passes, flag, entry]);
+      const args = without([owner, lease, notAfter, entry, flag, passes]);
       const statement = commands.prepare(lua.acquire, made.script, args, NOT_AFTER);
       last = { length: owner.length, mode, lease, passes, flag, isHeard, counted, entry, statement };
       made.acquire = last;
@@ -149,7 +150,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     }
     const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
     const before = after ? after.id + after.label : asDigits(ask.meant ?? null);
-    const args = [owner, lease, Number(notAfter) || NEVER, passes, flag, entry, before, nonce ?? ""];
+    const args = [owner, lease, Number(notAfter) || NEVER, entry, flag, passes, before, nonce ?? ""];
     const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
     const lines = isKnown ? lua.acquire : lua.firstAcquire;
     commands.send(commands.statement(lines, keys, [...without(args), ...first]), this.#acquired, ask);
@@ -157,10 +158,16 @@ export class HandoffKind extends HoldScripts implements LockKind {
 
   /**
    * Usually the answer is that the hold owns the lock and no caller waits: a single text, the
-   * server's time, which is also the token.
+   * server's time, which is also the token. Or that the lock is held: a single number.
    */
   readonly #acquired = (reply: unknown, call: Sent<Ask>): AttemptAnswer => {
     if (Array.isArray(reply)) return this.attempted(reply, call);
+    if (!Buffer.isBuffer(reply)) {
+      const held = readHeld(reply, Number(call.number || call.argv[NOT_AFTER]));
+      this.commands.tellTime(call.statement.keys, held.at);
+      this.knownIn = call.epoch;
+      return held;
+    }
     const at = tokenTime(reply);
     const { lease: ttl, flag } = call.callback;
     this.commands.tellTime(call.statement.keys, at);

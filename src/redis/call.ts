@@ -24,6 +24,8 @@ export type Decode<Answer, Sender> = (reply: unknown, call: Sent<Sender>) => Ans
 /** What a decoder sees of the call. */
 export interface Sent<Sender> {
   readonly statement: Statement;
+  readonly number: string;
+  readonly argv: readonly RedisArgument[];
   readonly callback: Sender;
   /** Of the connection in which the call was made. */
   readonly epoch: number;

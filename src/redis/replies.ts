@@ -2,7 +2,7 @@ import { type LockError, LockFormatError, LockUnavailableError } from "../api/er
 import type { Inspected } from "../api/lock.ts";
 import type { HoldingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { type Fields, whole } from "./fields.ts";
+import { type Fields, unexpected, whole } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 // Decodes scripts' answers. One vocabulary for all lock kinds.
 
@@ -111,6 +111,25 @@ export function readAttempt(from: Fields, lease: number, told: unknown): Attempt
   }
   throw from.unexpected();
 }
+
+/**
+ * An answer "held" in one number; see lua/handoff/acquire.lua. `notAfter`: the argument of the
+ * command, in µs.
+ */
+export function readHeld(reply: unknown, notAfter: number): Extract<Placed, { is: "held" }> {
+  const packed = Number(reply);
+  if (!(packed >= codes.HELD_PACKED && packed <= Number.MAX_SAFE_INTEGER)) throw unexpected(reply);
+  // The low half is a whole number of 29 bits.
+  const early = Math.floor((packed - codes.HELD_PACKED) / LOW);
+  const low = packed % LOW;
+  const place = ((low >> 2) & 1_023) - 1;
+  const told = low & 3;
+  if (told !== 0 && told !== 1 && told !== 2) throw unexpected(reply);
+  const at = notAfter - early;
+  return { is: "held", at, ttl: low >> 12, position: place < 0 ? null : place, flag: told };
+}
+
+const LOW = 2 ** 29;
 
 const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
 

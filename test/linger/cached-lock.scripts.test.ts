@@ -197,8 +197,8 @@ describe("the first command of a connection, for a whole fleet", () => {
   it("takes the same arguments, followed by the channel that it checks", async () => {
     const first = (...args: (string | number)[]): Promise<unknown> =>
       scripts.run("firstAcquire", ...args, channel("any"));
-    expect(listed(await first(hold("a"), 30_000, NEVER, 0, 2))).toEqual([OWNER, some, some, 0]);
-    const asking = [hold("b"), 30_000, NEVER, 0, 0, "1 3000 0 ", ""] as const;
+    expect(listed(await first(hold("a"), 30_000, NEVER, "", 2))).toEqual([OWNER, some, some, 0]);
+    const asking = [hold("b"), 30_000, NEVER, "1 3000 0 ", 0, 0, ""] as const;
     expect(await first(...asking, "")).toEqual([HELD, some, some, 0, 2]);
     expect(await first(...asking, NONCE)).toEqual([HELD, some, some, 0, 2]);
     const looking = [hold("b"), 30_000, 0, entry(hold("b")), 4_500, "1", 0, channel("any")] as const;

@@ -58,12 +58,12 @@ export class BareScripts {
   /** `nonce`: for a try that asks an idle holder. */
   async acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
     const place = queueing.slice(0, queueing.length - of.length);
-    return listed(await this.run("acquire", of, 30_000, NEVER, passes, told, place, "", nonce));
+    return listed(await this.run("acquire", of, 30_000, NEVER, place, told, passes, "", nonce));
   }
 
   /** As part of a multi-lock: after `holdfast:{y}`, which `before` must own. */
   async behind(of: string, before: string, ...nonce: string[]): Promise<unknown> {
-    const args = [of, 30_000, NEVER, 0, 0, "", before, ...nonce];
+    const args = [of, 30_000, NEVER, "", 0, 0, before, ...nonce];
     const keys = [...KEYS, "holdfast:{y}"];
     return listed(await this.redis.eval(handoffLua.acquire.lua, keys.length, ...keys, ...args));
   }

@@ -163,7 +163,7 @@ export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING
     (command[0] === "evalsha" ? shas : texts).includes(`${command[1]}`) &&
     (mode === undefined ||
       mode === "again" ||
-      ENTRY.test(`${command[8 + Number(command[2])]}`) === (mode === "queue"));
+      ENTRY.test(`${command[6 + Number(command[2])]}`) === (mode === "queue"));
 }
 
 /** Resolves with the result and the ms that it took. */
