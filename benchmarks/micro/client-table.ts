@@ -9,8 +9,8 @@ const ROW = 34;
 const COLUMN = 34;
 
 /** Callers of one process that take turns at one lock. */
-const CONTENDED: ClientLoad = { callers: 4, cold: 2_000, between: 8_000, warm: 6_000 };
-const ALONE: ClientLoad = { callers: 1, cold: 300, between: 9_700, warm: 3_000 };
+const CONTENDED: ClientLoad = { callers: 4, cold: 2_000, between: 8_000 };
+const ALONE: ClientLoad = { callers: 1, cold: 300, between: 9_700 };
 
 /** What is done, by which of Holdfast's locks, and by what it is compared with. */
 interface Row {
@@ -49,17 +49,29 @@ const ROWS: readonly Row[] = [
 const line = (head: string, cells: readonly string[]): void =>
   void process.stdout.write(`${head.padEnd(ROW)}${cells.map((cell) => cell.padStart(COLUMN)).join("")}\n`);
 
+/** How often a row is counted that still seems too much. */
+const MOST_ROUNDS = 3;
+
 /**
  * Prints what a client needs for an acquisition and its release: cold, of the first ones of a new
  * process, and warm; and what a warm one allocates. Holdfast's, another commit's, and others',
  * one after the other in each round.
  *
  * @param isAlone without the others
+ * @param isEnough is a row of Holdfast's counted often enough? Whatever disturbs a count adds to it,
+ *   so the least counts
  */
-export async function printClientTable(other: OtherCommit | null, isAlone: boolean): Promise<Counts> {
+export async function printClientTable(
+  other: OtherCommit | null,
+  isAlone: boolean,
+  isEnough: (counts: Counts) => boolean,
+): Promise<Counts> {
   const meter = clientMeter();
   const counts: Record<string, number> = {};
-  line(`client, of one acquisition: medians of ${meter.rounds} rounds; first ones, warm, allocated`, []);
+  line(
+    `client, of one acquisition: the first ones of a process, warm, allocated; rounds: ${meter.rounds}`,
+    [],
+  );
   line(meter.about, []);
   line("", ["Holdfast", ...(other ? [other.commit.slice(0, 12)] : []), ...(isAlone ? [] : PEERS)]);
   for (const { about, ours, peers, load } of ROWS) {
@@ -71,7 +83,15 @@ export async function printClientTable(other: OtherCommit | null, isAlone: boole
         subjects.push(contender === undefined ? null : { contender, library: null });
       }
     const works = subjects.map((): ClientWork[] => []);
-    for (let round = 0; round < meter.rounds; round++) {
+    const own = (): Counts["counts"] => {
+      const { cold, warm, bytes } = summary(works[0] ?? [], meter.unit);
+      const row = `client, ${about}`;
+      return { [`${row}, first ${load.cold}`]: cold, [`${row}, warm`]: warm, [`${row}, bytes`]: bytes };
+    };
+    const isOver = (round: number): boolean =>
+      round >= meter.rounds &&
+      (!isAlone || round >= MOST_ROUNDS || isEnough({ unit: meter.unit, counts: own() }));
+    for (let round = 0; !isOver(round); round++) {
       const order = [...subjects.entries()];
       for (const [i, subject] of round % 2 === 0 ? order : order.reverse()) {
         if (!subject) continue;
@@ -83,21 +103,22 @@ export async function printClientTable(other: OtherCommit | null, isAlone: boole
         }
       }
     }
-    const figures = works.map((some) => ({
-      cold: median(some.map(({ cold }) => cold)),
-      warm: median(some.map(({ warm }) => warm)),
-      bytes: median(some.map(({ bytes }) => bytes)),
-      isThere: some.length > 0,
-    }));
-    const cells = figures.map(({ cold, warm, bytes, isThere }) =>
-      isThere ? `${cold.toFixed(1)}, ${warm.toFixed(1)} ${meter.unit}, ${bytes.toFixed(0)} B` : "–",
-    );
+    const cells = works.map((some) => {
+      const { cold, warm, bytes } = summary(some, meter.unit);
+      if (some.length === 0) return "–";
+      return `${cold.toFixed(1)}, ${warm.toFixed(1)} ${meter.unit}, ${bytes.toFixed(0)} B`;
+    });
     line(about, cells);
-    const [own] = figures;
-    if (!own) continue;
-    counts[`client, ${about}, first ${load.cold}`] = own.cold;
-    counts[`client, ${about}, warm`] = own.warm;
-    counts[`client, ${about}, bytes`] = own.bytes;
+    Object.assign(counts, own());
   }
   return { unit: meter.unit, counts };
+}
+
+/** Of several rounds. Times are disturbed in both directions. */
+function summary(works: readonly ClientWork[], unit: Counts["unit"]): ClientWork {
+  const of = (key: keyof ClientWork): number => {
+    const some = works.map((work) => work[key]);
+    return unit === "k" ? Math.min(...some) : median(some);
+  };
+  return { cold: of("cold"), warm: of("warm"), bytes: of("bytes") };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PATIENCE_MIN } from "../../src/defaults.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { type Placed, readHeld } from "../../src/redis/replies.ts";
 import { BareScripts, CLIENTS, CLOCK, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 import { until } from "../support/until.ts";
 
@@ -13,6 +14,26 @@ const some = expect.anything();
 
 it("the scripts use the same times as the client", () => {
   expect(PATIENCE_MIN).toBe(codes.ENTRY_TTL / 1_000);
+});
+
+it("a held lock answers one number, or a list if something is too large for it", async () => {
+  await scripts.acquire(hold("a"));
+  const ask = async (early: number): Promise<unknown> => {
+    const notAfter = (await scripts.micros()) + early;
+    const answer = await scripts.run("acquire", hold("b"), 30_000, notAfter, "1 3000 0 ");
+    return Array.isArray(answer) ? answer : readHeld(answer, notAfter);
+  };
+  const now = await scripts.micros();
+  const held = (await ask(5_000_000)) as Extract<Placed, { is: "held" }>;
+  expect(held).toMatchObject({ is: "held", position: 0, flag: 0 });
+  expect([held.at >= now, held.at <= (await scripts.micros())]).toEqual([true, true]);
+  expect([held.ttl > 0, held.ttl <= 30_000]).toEqual([true, true]);
+  expect(await ask(60_000_000)).toEqual([HELD, some, some, 0, 0]);
+  const value = (await scripts.redis.get(LOCK)) ?? "";
+  await scripts.redis.set(LOCK, value, "PX", 131_072 + 60_000);
+  expect(await ask(5_000_000)).toEqual([HELD, some, some, 0, 0]);
+  await scripts.redis.set(LOCK, value);
+  expect(await ask(5_000_000)).toEqual([HELD, some, -1, 0, 0]);
 });
 
 describe("tickets", () => {

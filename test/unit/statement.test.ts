@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { ScriptKeys } from "../../src/redis/script.ts";
+import { micros, PreparedStatement, Statement } from "../../src/redis/statement.ts";
+
+const scriptOf = (lua: string) => ({ name: "test", lua, sha: createHash("sha1").update(lua).digest("hex") });
+const SCRIPT = scriptOf('return "é"');
+const KEYS = new ScriptKeys("schlüssel:", ["{a\r\n$1}", "{a\r\n$1}:queue"]);
+const TIMES = ["1795900000000000", "1795900000000001"] as const;
+
+/** The words of a command in Redis's protocol. */
+function wordsOf(text: string): string[] {
+  const bytes = Buffer.from(text);
+  const lineAt = (at: number): [line: string, next: number] => {
+    const end = bytes.indexOf("\r\n", at);
+    return [bytes.toString("utf8", at, end), end + 2];
+  };
+  let [line, at] = lineAt(0);
+  const words = Array.from({ length: Number(line.slice(1)) }, () => {
+    const [length, from] = lineAt(at);
+    const to = from + Number(length.slice(1));
+    [line, at] = [length, to + 2];
+    return bytes.toString("utf8", from, to);
+  });
+  expect(at).toBe(bytes.length);
+  return words;
+}
+
+describe.each(["holdfast:client:a:1", "schlüssel:€:1"])("a statement prepared for the hold %s", (first) => {
+  const args = [first, 30_000, TIMES[0], "1 3000 0 "];
+  const prepared = new PreparedStatement(SCRIPT, KEYS, args, 2, false);
+  const next = first.replace("1", "2");
+  const others = [next, "30000", TIMES[1], "1 3000 0 "];
+
+  it("is the same command for another hold and time as one that is put together", () => {
+    const whole = new Statement(SCRIPT, KEYS, others, false);
+    expect(prepared.text(next, TIMES[1])).toBe(whole.text("", ""));
+    expect(prepared.evalText(next, TIMES[1])).toBe(whole.evalText("", ""));
+    expect(prepared.argv(next, TIMES[1])).toEqual([next, 30_000, TIMES[1], "1 3000 0 "]);
+  });
+
+  it("has the words that Redis is to read, by the script's hash and by its text", () => {
+    expect(wordsOf(prepared.text(next, TIMES[1]))).toEqual([
+      "evalsha",
+      SCRIPT.sha,
+      "2",
+      ...KEYS.full,
+      ...others,
+    ]);
+    expect(wordsOf(prepared.evalText(next, TIMES[1]))).toEqual([
+      "eval",
+      SCRIPT.lua,
+      "2",
+      ...KEYS.full,
+      ...others,
+    ]);
+  });
+});
+
+it("a statement with bytes, or of a script of the application, is no text", () => {
+  expect(new Statement(SCRIPT, KEYS, ["a", 1], false).isText).toBe(true);
+  expect(new Statement(SCRIPT, KEYS, ["a", Buffer.from("b")], false).isText).toBe(false);
+  expect(new Statement({ ...SCRIPT, isForeign: true }, KEYS, ["a"], false).isText).toBe(false);
+});
+
+it("in a Cluster a statement has the script for sharded messages", () => {
+  const { script } = new Statement(scriptOf('redis.call("PUBLISH", KEYS[1], "")'), KEYS, [], true);
+  expect(script.lua).toBe('redis.call("SPUBLISH", KEYS[1], "")');
+  expect(script.sha).toBe(scriptOf(script.lua).sha);
+});
+
+it("a time in µs has the digits that JavaScript gives it", () => {
+  const times = [0, 1, 999_999_999_999_999, 1e15, 1e15 + 1, 1_795_900_000_000_000, 1_795_900_012_345_678];
+  for (const time of [...times, Number.MAX_SAFE_INTEGER]) expect(micros(time)).toBe(`${time}`);
+});
