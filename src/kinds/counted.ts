@@ -43,7 +43,7 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import { micros } from "../redis/statement.ts";
+import { micros, Statement } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -194,7 +194,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     if (!isKnown) more.push(commands.keys.anyChannel);
     const args = [hold.id, lease, micros(notAfter), this.#mode.as, digits(units), digits(of), ...more];
     const script = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(commands.statement(script, keys, args), this.#attempted, ask);
+    commands.send(new Statement(commands, script, keys, args), this.#attempted, ask);
   }
 
   /** Asks whether more readers may enter a hold, and raises its end if no caller waits. */
@@ -209,7 +209,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     const script = isKnown ? lua.recheck : lua.firstRecheck;
     const all = [hold.id, lease, joins, this.#entryOf(hold), entryTtl, isCounted ? 1 : 0];
     if (!isKnown) all.push(commands.keys.anyChannel);
-    const statement = commands.statement(script, this.#keysOf(hold.name), all);
+    const statement = new Statement(commands, script, this.#keysOf(hold.name), all);
     commands.send(statement, this.#attempted, ask);
   }
 
@@ -228,7 +228,7 @@ export class CountedKind extends HoldScripts implements LockKind {
   #yield(old: Hold, ask: YieldAsk): void {
     const { hold, lease } = ask;
     const args = [old.id, 0, old.token, hold.id, lease, this.#queued(ask, this.#wanted(ask))];
-    const statement = this.commands.statement(lua.yield, this.#keysOf(hold.name), args);
+    const statement = new Statement(this.commands, lua.yield, this.#keysOf(hold.name), args);
     this.commands.send(statement, this.#yielded, ask);
   }
 
@@ -294,7 +294,11 @@ export class CountedKind extends HoldScripts implements LockKind {
   #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
-    this.commands.send(this.commands.statement(script, this.#keysOf(name), args), this.#released, callback);
+    this.commands.send(
+      new Statement(this.commands, script, this.#keysOf(name), args),
+      this.#released,
+      callback,
+    );
   }
 
   readonly #released = (reply: unknown, { statement }: Sent<unknown>): CountedRelease => {

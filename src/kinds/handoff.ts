@@ -30,7 +30,7 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import { micros } from "../redis/statement.ts";
+import { micros, PreparedStatement, Statement } from "../redis/statement.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -125,7 +125,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     ) {
       const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
       const args = without([owner, lease, notAfter, entry, flag, passes]);
-      const statement = commands.prepare(lua.acquire, made.script, args, NOT_AFTER);
+      const statement = new PreparedStatement(commands, lua.acquire, made.script, args, NOT_AFTER);
       last = { length: owner.length, mode, lease, passes, flag, isHeard, counted, entry, statement };
       made.acquire = last;
     }
@@ -145,7 +145,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       const { entryTtl, channel } = ask;
       const args = [owner, lease, passes, hold.entry + owner, entryTtl, channel?.counted ? 1 : 0, flag];
       const lines = isKnown ? lua.recheck : lua.firstRecheck;
-      commands.send(commands.statement(lines, script, [...args, ...first]), this.attempted, ask);
+      commands.send(new Statement(commands, lines, script, [...args, ...first]), this.attempted, ask);
       return;
     }
     const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
@@ -153,7 +153,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const args = [owner, lease, Number(notAfter) || NEVER, entry, flag, passes, before, nonce ?? ""];
     const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
     const lines = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(commands.statement(lines, keys, [...without(args), ...first]), this.#acquired, ask);
+    commands.send(new Statement(commands, lines, keys, [...without(args), ...first]), this.#acquired, ask);
   }
 
   /**
@@ -181,7 +181,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const owner = hold.id + hold.label;
     const token = micros(hold.token);
     if (!made.release || made.released !== owner.length) {
-      made.release = commands.prepare(lua.release, made.script, [owner, token], TOKEN);
+      made.release = new PreparedStatement(commands, lua.release, made.script, [owner, token], TOKEN);
       made.released = owner.length;
     }
     commands.send(made.release, released, callback, owner, token);
@@ -192,7 +192,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const owner = hold.id + hold.label;
     const entry = entryPrefix(ask, this.#window, "", `${passes}`) + owner;
     const args = [old.id + old.label, old.token, owner, lease, passes, entry, flag];
-    const statement = this.commands.statement(lua.yield, this.keysOf(hold).script, args);
+    const statement = new Statement(this.commands, lua.yield, this.keysOf(hold).script, args);
     this.commands.send(statement, this.#yielded, ask);
   }
 

@@ -19,6 +19,7 @@ import {
   type ReleaseAnswer,
   type RenewAnswer,
 } from "../redis/replies.ts";
+import { Statement } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -82,7 +83,7 @@ export class RedissonKind extends HoldScripts implements LockKind {
     const keys = commands.keysOf([...this.#counted(name), ...latch]);
     const fenced = this.#isFenced ? "fenced" : "";
     const args = [this.ownerOf(hold), ask.lease, commands.notAfter(keys), unlooked, fenced];
-    commands.send(commands.statement(lua.acquire, keys, args), this.attempted, ask);
+    commands.send(new Statement(commands, lua.acquire, keys, args), this.attempted, ask);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */

@@ -12,6 +12,7 @@ import {
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
 import { decodeCount, decodeInspection, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
+import { Statement } from "../redis/statement.ts";
 import { between } from "../util/random.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 import { spinLua as lua } from "./spin-lua.generated.ts";
@@ -47,7 +48,7 @@ export class SpinKind extends HoldScripts implements LockKind {
     const keys = commands.keysOf([name]);
     const unlooked = this.knownIn === commands.epoch ? 0 : 1;
     const args = [id, ask.lease, commands.notAfter(keys), unlooked];
-    commands.send(commands.statement(lua.acquire, keys, args), this.attempted, ask);
+    commands.send(new Statement(commands, lua.acquire, keys, args), this.attempted, ask);
   }
 
   withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {

@@ -1,7 +1,7 @@
 import type { RedisArgument } from "../api/redis.ts";
 import type { Callback, Decode } from "./call.ts";
 import type { Script, ScriptKeys } from "./script.ts";
-import type { PreparedStatement, Statement } from "./statement.ts";
+import type { Statement } from "./statement.ts";
 import type { Transport } from "./transport.ts";
 
 /**
@@ -15,18 +15,6 @@ export interface Commands extends Transport {
    * build them once.
    */
   keysOf(names: readonly string[]): ScriptKeys;
-  /** A script with its keys and arguments, to be sent once. */
-  statement(script: Script, keys: ScriptKeys, args: readonly RedisArgument[]): Statement;
-  /**
-   * One that is sent again and again with another hold, its first argument, and another number, its
-   * argument `numberAt`, each of the length that it has here.
-   */
-  prepare(
-    script: Script,
-    keys: ScriptKeys,
-    args: readonly (string | number)[],
-    numberAt: number,
-  ): PreparedStatement;
   /**
    * Runs a script. `callback` receives the reply decoded by `decode`, or the error, after at most
    * `timeout` ms (and at most `replyTimeout`); never while the command is being sent. `hold`,

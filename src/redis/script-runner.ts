@@ -11,7 +11,7 @@ import { Keys } from "./keys.ts";
 import { isLate } from "./late.ts";
 import { type Script, ScriptKeys } from "./script.ts";
 import { Silence } from "./silence.ts";
-import { PreparedStatement, Statement } from "./statement.ts";
+import { Statement } from "./statement.ts";
 import { isOfReplica, QUEUED, Troubles } from "./trouble.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
 
@@ -97,20 +97,6 @@ export class ScriptRunner implements Commands, CallOwner {
     return new ScriptKeys(this.keys.prefix, names);
   }
 
-  /** A script with its keys and arguments, to be sent once. */
-  statement(script: Script, keys: ScriptKeys, args: readonly RedisArgument[]): Statement {
-    return new Statement(script, keys, args, this.isCluster);
-  }
-
-  prepare(
-    script: Script,
-    keys: ScriptKeys,
-    args: readonly (string | number)[],
-    numberAt: number,
-  ): PreparedStatement {
-    return new PreparedStatement(script, keys, args, numberAt, this.isCluster);
-  }
-
   /**
    * Runs a script: EVALSHA, and EVAL if the server does not know it. `callback` receives the
    * driver's reply decoded by `decode`; or the server's or the connection's error, or NoReplyError
@@ -161,7 +147,7 @@ export class ScriptRunner implements Commands, CallOwner {
     return new Promise((answered, failed) => {
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
       const read = (reply: unknown): T => decode(script.isForeign ? reply : plain(reply));
-      this.send(this.statement(script, made, args), read, { answered, failed }, "", "", timeout);
+      this.send(new Statement(this, script, made, args), read, { answered, failed }, "", "", timeout);
     });
   }
 

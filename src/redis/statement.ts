@@ -4,6 +4,11 @@ import { type Script, type ScriptKeys, sharded } from "./script.ts";
 // What is sent to run a script: which one, with which keys and arguments. A driver takes it as one
 // text in Redis's protocol, or as words: as its library wants it.
 
+/** What is to run it. */
+interface Where {
+  readonly isCluster: boolean;
+}
+
 /** A command that runs a script. */
 export class Statement {
   readonly script: Script;
@@ -12,8 +17,8 @@ export class Statement {
   readonly isText: boolean;
   protected readonly args: readonly RedisArgument[];
 
-  constructor(script: Script, keys: ScriptKeys, args: readonly RedisArgument[], isCluster: boolean) {
-    this.script = isCluster && !script.isForeign ? sharded(script) : script;
+  constructor(at: Where, script: Script, keys: ScriptKeys, args: readonly RedisArgument[]) {
+    this.script = at.isCluster && !script.isForeign ? sharded(script) : script;
     this.keys = keys;
     this.args = args;
     this.isText = !script.isForeign && !args.some(Buffer.isBuffer);
@@ -57,13 +62,13 @@ export class PreparedStatement extends Statement {
 
   /** `args`: with the first hold and number. */
   constructor(
+    at: Where,
     script: Script,
     keys: ScriptKeys,
     args: readonly (string | number)[],
     numberAt: number,
-    isCluster: boolean,
   ) {
-    super(script, keys, args, isCluster);
+    super(at, script, keys, args);
     const [hold, number] = [String(args[0]), String(args[numberAt])];
     const text = super.text(hold, number);
     const first = text.indexOf(hold);

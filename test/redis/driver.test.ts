@@ -69,7 +69,7 @@ function send(link: Link, script: Script, keys: readonly string[] = [], argv: re
   const call = Object.assign(
     new link.Call(
       owner,
-      new Statement(script, made, argv, false),
+      new Statement({ isCluster: false }, script, made, argv),
       "",
       "",
       () => null,

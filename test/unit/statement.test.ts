@@ -4,6 +4,7 @@ import { ScriptKeys } from "../../src/redis/script.ts";
 import { micros, PreparedStatement, Statement } from "../../src/redis/statement.ts";
 
 const scriptOf = (lua: string) => ({ name: "test", lua, sha: createHash("sha1").update(lua).digest("hex") });
+const ONE = { isCluster: false };
 const SCRIPT = scriptOf('return "é"');
 const KEYS = new ScriptKeys("schlüssel:", ["{a\r\n$1}", "{a\r\n$1}:queue"]);
 const TIMES = ["1795900000000000", "1795900000000001"] as const;
@@ -28,12 +29,12 @@ function wordsOf(text: string): string[] {
 
 describe.each(["holdfast:client:a:1", "schlüssel:€:1"])("a statement prepared for the hold %s", (first) => {
   const args = [first, 30_000, TIMES[0], "1 3000 0 "];
-  const prepared = new PreparedStatement(SCRIPT, KEYS, args, 2, false);
+  const prepared = new PreparedStatement(ONE, SCRIPT, KEYS, args, 2);
   const next = first.replace("1", "2");
   const others = [next, "30000", TIMES[1], "1 3000 0 "];
 
   it("is the same command for another hold and time as one that is put together", () => {
-    const whole = new Statement(SCRIPT, KEYS, others, false);
+    const whole = new Statement(ONE, SCRIPT, KEYS, others);
     expect(prepared.text(next, TIMES[1])).toBe(whole.text("", ""));
     expect(prepared.evalText(next, TIMES[1])).toBe(whole.evalText("", ""));
     expect(prepared.argv(next, TIMES[1])).toEqual([next, 30_000, TIMES[1], "1 3000 0 "]);
@@ -58,13 +59,18 @@ describe.each(["holdfast:client:a:1", "schlüssel:€:1"])("a statement prepared
 });
 
 it("a statement with bytes, or of a script of the application, is no text", () => {
-  expect(new Statement(SCRIPT, KEYS, ["a", 1], false).isText).toBe(true);
-  expect(new Statement(SCRIPT, KEYS, ["a", Buffer.from("b")], false).isText).toBe(false);
-  expect(new Statement({ ...SCRIPT, isForeign: true }, KEYS, ["a"], false).isText).toBe(false);
+  expect(new Statement(ONE, SCRIPT, KEYS, ["a", 1]).isText).toBe(true);
+  expect(new Statement(ONE, SCRIPT, KEYS, ["a", Buffer.from("b")]).isText).toBe(false);
+  expect(new Statement(ONE, { ...SCRIPT, isForeign: true }, KEYS, ["a"]).isText).toBe(false);
 });
 
 it("in a Cluster a statement has the script for sharded messages", () => {
-  const { script } = new Statement(scriptOf('redis.call("PUBLISH", KEYS[1], "")'), KEYS, [], true);
+  const { script } = new Statement(
+    { isCluster: true },
+    scriptOf('redis.call("PUBLISH", KEYS[1], "")'),
+    KEYS,
+    [],
+  );
   expect(script.lua).toBe('redis.call("SPUBLISH", KEYS[1], "")');
   expect(script.sha).toBe(scriptOf(script.lua).sha);
 });

@@ -80,21 +80,16 @@ function makeClass(methods: object): CallClass {
       return this.name === "evalsha" ? statement.text(hold, number) : statement.evalText(hold, number);
     }
   }
-  const own = Object.getOwnPropertyDescriptors(Call.prototype);
-  const all = { ...membersOf(methods), ...own, ...Object.getOwnPropertyDescriptors(ScriptCommand.prototype) };
-  Object.defineProperties(ScriptCommand.prototype, all);
+  // Its methods, those of a call, and then ioredis's.
+  const { prototype } = ScriptCommand;
+  const { getOwnPropertyDescriptors: membersOf } = Object;
+  Object.defineProperties(prototype, { ...membersOf(Call.prototype), ...membersOf(prototype) });
+  Object.setPrototypeOf(prototype, methods);
   return ScriptCommand;
 }
 
 /** It is replaced before a command is sent. */
 const NO_WRITES = new Writes();
-
-/** Those of an object and of the classes above its own. */
-function membersOf(object: object): PropertyDescriptorMap {
-  const above = Object.getPrototypeOf(object);
-  const inherited = above && above !== Object.prototype ? membersOf(above) : {};
-  return { ...inherited, ...Object.getOwnPropertyDescriptors(object) };
-}
 
 function promiseOf(command: {
   resolve: (reply: unknown) => void;
