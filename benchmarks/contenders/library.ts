@@ -11,7 +11,7 @@ export async function loadLibrary(at: string | null): Promise<Library> {
   const [{ createLockClient }, { redissonLock }] = await Promise.all(
     at === null
       ? [import("../../src/index.ts"), import("../../src/redisson.ts")]
-      : [import(at) as Promise<Library>, import(new URL("redisson/index.js", at).href) as Promise<Library>],
+      : [import(at) as Promise<Library>, import(new URL("redisson.js", at).href) as Promise<Library>],
   );
   return { createLockClient, redissonLock };
 }
