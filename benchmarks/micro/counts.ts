@@ -19,9 +19,13 @@ const DIGITS = 4;
 /** From build/benchmarks/micro. */
 const FILE = fileURLToPath(new URL("../../../micro/recorded.json", import.meta.url));
 
-/** Writes these counts as those that later ones are compared with. */
+/**
+ * Writes these counts as those that later ones are compared with. Rows that were not counted stay,
+ * unless they are another Node's.
+ */
 export function record(parts: readonly Counts[]): void {
-  const counts: Record<string, number> = {};
+  const before = JSON.parse(readFileSync(FILE, "utf8")) as Recorded;
+  const counts = { ...(before.node === process.version ? before.counts : {}) };
   for (const part of parts)
     for (const [row, count] of Object.entries(instructions(part)))
       counts[row] = Number(count.toPrecision(DIGITS));

@@ -118,7 +118,7 @@ end
 -- The common case is one number: a list costs the server, and its client, several times as much.
 -- 2^53 is not reached: parsers of clients round integers close to it.
 local early = ARGV[3] - now
-if early < 8388607 and left >= 0 and left < 131072 and place < 1023 then
+if early < 8388607 and left >= 0 and left < 131072 and place < 1023 and told >= 0 and told < 3 then
   return HELD_PACKED + early * 536870912 + left * 4096 + (place + 1) * 4 + told
 end
 return { HELD, now, left, place, told }

@@ -45,7 +45,7 @@ import {
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import { micros, Statement } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
-import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER, withoutDefaults } from "./hold-scripts.ts";
 
 /** All units of a read-write lock: a writer has all of them, a reader one. */
 const ALL = 1_000_000;
@@ -186,10 +186,7 @@ export class CountedKind extends HoldScripts implements LockKind {
     const entry = mode === "try" ? "" : this.#queued(ask, wanted);
     // A +: its client may cache the hold, and is notified when another process waits.
     const label = ask.flag === 2 ? `+${hold.label}` : hold.label;
-    const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
-    // Each argument costs the server more than a thousand instructions: leave out empty ones at the
-    // end.
-    while (more.at(-1) === "") more.pop();
+    const more = withoutDefaults([passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""]);
     // The first command of a connection checks the rights of its user.
     if (!isKnown) more.push(commands.keys.anyChannel);
     const args = [hold.id, lease, micros(notAfter), this.#mode.as, digits(units), digits(of), ...more];

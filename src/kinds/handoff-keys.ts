@@ -6,8 +6,6 @@ import type { PreparedStatement } from "../redis/statement.ts";
 
 /** An acquire as it was sent last: the next one is usually the same but for its hold and its time. */
 interface LastAcquire {
-  /** How many characters the hold has, with its label. */
-  readonly length: number;
   readonly mode: AttemptOptions["mode"];
   readonly lease: number;
   readonly passes: number;
@@ -28,9 +26,7 @@ export class HandoffKeys {
   readonly lock: string;
   readonly script: ScriptKeys;
   acquire: LastAcquire | null = null;
-  /** Of a release, for holds with that many characters. */
   release: PreparedStatement | null = null;
-  released = 0;
 
   constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: Commands) {
     this.name = name;

@@ -32,7 +32,7 @@ import {
 import type { Script } from "../redis/script.ts";
 import { micros, PreparedStatement, Statement } from "../redis/statement.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
-import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER, withoutDefaults } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
@@ -40,17 +40,8 @@ const CLOCK = 3;
 /** The places of those arguments of an acquire and a release that differ each time. */
 const NOT_AFTER = 2;
 const TOKEN = 1;
-/** The digits of a time in µs, or of a token. */
-const MICROS = 16;
-
-/**
- * Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing
- * are left out.
- */
-function without(args: (string | number)[]): (string | number)[] {
-  while (args.at(-1) === "" || args.at(-1) === 0) args.pop();
-  return args;
-}
+/** No reply has given the server's time yet. */
+const UNKNOWN = "0";
 
 const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
 
@@ -107,7 +98,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const made = this.keysOf(hold);
     const notAfter = micros(commands.notAfter(made.script) * 1_000);
     const isUsual = this.knownIn === commands.epoch && ask.after === null && ask.nonce === null;
-    if (!isUsual || mode === "again" || hold.entry !== "" || notAfter.length < MICROS) {
+    if (!isUsual || mode === "again" || hold.entry !== "" || notAfter === UNKNOWN) {
       this.#attempt(ask, made, notAfter);
       return;
     }
@@ -115,7 +106,8 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const { isHeard = false, counted = false } = ask.channel ?? {};
     let last = made.acquire;
     if (
-      last?.length !== owner.length ||
+      last?.statement.holdLength !== owner.length ||
+      last.statement.numberLength !== notAfter.length ||
       last.mode !== mode ||
       last.lease !== lease ||
       last.passes !== passes ||
@@ -124,9 +116,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
       last.counted !== counted
     ) {
       const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
-      const args = without([owner, lease, notAfter, entry, flag, passes]);
+      const args = withoutDefaults([owner, lease, notAfter, entry, flag, passes]);
       const statement = new PreparedStatement(commands, lua.acquire, made.script, args, NOT_AFTER);
-      last = { length: owner.length, mode, lease, passes, flag, isHeard, counted, entry, statement };
+      last = { mode, lease, passes, flag, isHeard, counted, entry, statement };
       made.acquire = last;
     }
     hold.entry = last.entry;
@@ -153,7 +145,11 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const args = [owner, lease, Number(notAfter) || NEVER, entry, flag, passes, before, nonce ?? ""];
     const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
     const lines = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(new Statement(commands, lines, keys, [...without(args), ...first]), this.#acquired, ask);
+    commands.send(
+      new Statement(commands, lines, keys, [...withoutDefaults(args), ...first]),
+      this.#acquired,
+      ask,
+    );
   }
 
   /**
@@ -162,17 +158,16 @@ export class HandoffKind extends HoldScripts implements LockKind {
    */
   readonly #acquired = (reply: unknown, call: Sent<Ask>): AttemptAnswer => {
     if (Array.isArray(reply)) return this.attempted(reply, call);
-    if (!Buffer.isBuffer(reply)) {
-      const held = readHeld(reply, Number(call.number || call.argv[NOT_AFTER]));
-      this.commands.tellTime(call.statement.keys, held.at);
-      this.knownIn = call.epoch;
-      return held;
-    }
-    const at = tokenTime(reply);
-    const { lease: ttl, flag } = call.callback;
-    this.commands.tellTime(call.statement.keys, at);
+    let answer: AttemptAnswer;
+    // A string: a number of an ioredis with `stringNumbers`, or a text of a wrapped connection.
+    if (Buffer.isBuffer(reply) || (typeof reply === "string" && Number(reply) < codes.HELD_PACKED)) {
+      const at = tokenTime(reply);
+      const { lease: ttl, flag } = call.callback;
+      answer = { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: flag > 0 };
+    } else answer = readHeld(reply, Number(call.number || call.argv[NOT_AFTER]));
+    this.commands.tellTime(call.statement.keys, answer.at);
     this.knownIn = call.epoch;
-    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: flag > 0 };
+    return answer;
   };
 
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
@@ -180,10 +175,10 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const made = this.keysOf(hold);
     const owner = hold.id + hold.label;
     const token = micros(hold.token);
-    if (!made.release || made.released !== owner.length) {
+    // RACE: a forged grant gives a token of fewer digits. A statement with another length would shift
+    // all later replies of the connection.
+    if (made.release?.holdLength !== owner.length || made.release.numberLength !== token.length)
       made.release = new PreparedStatement(commands, lua.release, made.script, [owner, token], TOKEN);
-      made.released = owner.length;
-    }
     commands.send(made.release, released, callback, owner, token);
   }
 

@@ -65,7 +65,7 @@ export class Call {
    */
   isOver = false;
   /** It may wait for the end of this turn of the event loop, or for the next urgent call. */
-  isLate = isLate;
+  readonly isLate = isLate;
 
   constructor(
     owner: CallOwner,

@@ -2,7 +2,7 @@
 // fields.
 import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { FIRST_TOKEN, type Fields, unexpected, whole } from "./fields.ts";
+import { type Fields, tokenTime, whole } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 import type { Placed, ReleaseAnswer } from "./replies.ts";
 
@@ -107,8 +107,7 @@ function readCounted(from: Fields, lease: number): CountedAnswer {
  * the token.
  */
 export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
-  const at = Number(reply);
-  if (!(at >= FIRST_TOKEN && at <= Number.MAX_SAFE_INTEGER)) throw unexpected(reply);
+  const at = tokenTime(reply);
   const usual = { already: false, waits: false, more: false, isTold: false, other: 0 } as const;
   return { is: "owner", at, token: at, units, ttl, ...usual };
 }

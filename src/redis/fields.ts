@@ -20,12 +20,13 @@ const LENGTH = String(FIRST_TOKEN).length;
  */
 export function tokenTime(reply: unknown): number {
   let time = 0;
-  if (Buffer.isBuffer(reply) && reply.length === LENGTH)
+  // A wrapped connection may read texts.
+  const text = typeof reply === "string" ? Buffer.from(reply) : reply;
+  if (Buffer.isBuffer(text) && text.length === LENGTH)
     for (let i = 0; i < LENGTH; i++) {
-      const digit = (reply[i] ?? 0) - ZERO;
+      const digit = (text[i] ?? 0) - ZERO;
       time = digit >= 0 && digit <= 9 ? time * 10 + digit : Number.NaN;
     }
-  // With `stringNumbers` of ioredis a text is none of ours: it is a number.
   if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER) return time;
   throw unexpected(reply);
 }

@@ -182,10 +182,7 @@ export class ScriptRunner implements Commands, CallOwner {
     // same. Another client may have taught the server the script that takes it back, and not this
     // one.
     if (isUnknown && !call.isOver) {
-      call.name = "eval";
-      // A command that was delayed once is not delayed again.
-      call.isLate = isLate;
-      this.#link.send(call);
+      this.#sendText(call);
       return;
     }
     if (isReplyError(error)) this.#silence?.heard(call.node);
@@ -194,6 +191,21 @@ export class ScriptRunner implements Commands, CallOwner {
     call.isOver = true;
     this.#unanswered.calls.delete(call);
     call.callback.failed(this.troubles.explained(error, call.keys));
+  }
+
+  /**
+   * Another command of the library: its tracers have ended the refused one. A command that was
+   * delayed once is not delayed again.
+   */
+  #sendText(call: Call): void {
+    const { statement, hold, number, decode, callback, epoch, node, since, until } = call;
+    const { Call } = this.#link;
+    const again = new Call(this, statement, hold, number, decode, callback, 0, epoch, node);
+    Object.assign(again, { name: "eval", since, until });
+    call.isOver = true;
+    this.#unanswered.calls.delete(call);
+    this.#unanswered.calls.add(again);
+    this.#link.send(again);
   }
 
   /**
@@ -238,10 +250,10 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   /**
-   * In Cluster. RACE: a node is suspended while this client sends it commands for slots that are new to the
-   * client, and the process dies. By the last reply of each slot there would be no time to name,
-   * and the node would give the locks to a dead process. All slots of a node have its clock. A node
-   * that has never answered is assumed to have the others' clock; if that is wrong, it answers
+   * In Cluster. RACE: a node is suspended while this client sends it commands for slots that are new
+   * to the client, and the process dies. By the last reply of each slot there would be no time to
+   * name, and the node would give the locks to a dead process. All slots of a node have its clock. A
+   * node that has never answered is assumed to have the others' clock; if that is wrong, it answers
    * "stale" and reports its own.
    */
   #aheadOf(key: string | ScriptKeys): number {

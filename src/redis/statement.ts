@@ -55,6 +55,9 @@ const bulk = (word: string): string => `$${Buffer.byteLength(word)}\r\n${word}\r
  * others measure and join all their words.
  */
 export class PreparedStatement extends Statement {
+  /** How many characters its holds and its numbers have: it fits no others. */
+  readonly holdLength: number;
+  readonly numberLength: number;
   readonly #numberAt: number;
   readonly #before: string;
   readonly #between: string;
@@ -73,6 +76,8 @@ export class PreparedStatement extends Statement {
     const text = super.text(hold, number);
     const first = text.indexOf(hold);
     const second = text.indexOf(number, first + hold.length);
+    this.holdLength = hold.length;
+    this.numberLength = number.length;
     this.#numberAt = numberAt;
     this.#before = text.slice(0, first);
     this.#between = text.slice(first + hold.length, second);

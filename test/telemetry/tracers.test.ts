@@ -48,6 +48,37 @@ describe.each([
     expect(seen.filter((script) => /^eval(sha)? 1$/.test(script)).length).toBe(2);
   });
 
+  it("a tracer sees a script that the server does not know as two commands, each of which ends once", async () => {
+    const ends: [name: string, times: number][] = [];
+    const send = redis.sendCommand.bind(redis) as (command: Command) => unknown;
+    let isRefused = false;
+    const traced = (command: Command): unknown => {
+      const { resolve, reject } = command;
+      const seen: [string, number] = [command.name, 0];
+      ends.push(seen);
+      command.resolve = (reply) => {
+        seen[1]++;
+        resolve(reply);
+      };
+      command.reject = (error) => {
+        seen[1]++;
+        reject(error);
+      };
+      if (isRefused) return send(command);
+      isRefused = true;
+      setImmediate(() => command.reject(new Error("NOSCRIPT No matching script")));
+      return undefined;
+    };
+    Object.assign(redis, { sendCommand: traced });
+    onTestFinished(() => void delete (redis as { sendCommand?: unknown }).sendCommand);
+    await spinLock(locks, freshName()).withLock(() => {});
+    expect(ends.filter(([name]) => name.startsWith("eval"))).toEqual([
+      ["evalsha", 1],
+      ["eval", 1],
+      ["evalsha", 1],
+    ]);
+  });
+
   it("a subscriber of its diagnostics channel is notified when a script is answered", async () => {
     const ended: string[] = [];
     const channel = tracingChannel<string, { command?: string }>("ioredis:command");

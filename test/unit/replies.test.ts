@@ -83,3 +83,7 @@ it("a held lock in one number is as the script has packed it", () => {
   expect(readHeld(pack(8_388_606, 131_071, 1_022, 1), NOW)).toEqual(most);
   expect(readHeld(`${pack(8_388_606, 131_071, 1_022, 1)}`, NOW)).toEqual(most);
 });
+
+it("a token that is a time is read from bytes, and from a text of a wrapped connection", () => {
+  expect([tokenTime(Buffer.from(`${NOW}`)), tokenTime(`${NOW}`)]).toEqual([NOW, NOW]);
+});

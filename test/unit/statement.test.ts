@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { Hold } from "../../src/engine/lease/hold.ts";
+import { HandoffKind } from "../../src/kinds/handoff.ts";
+import type { Commands } from "../../src/redis/commands.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { ScriptKeys } from "../../src/redis/script.ts";
 import { micros, PreparedStatement, Statement } from "../../src/redis/statement.ts";
 
@@ -78,4 +82,20 @@ it("in a Cluster a statement has the script for sharded messages", () => {
 it("a time in µs has the digits that JavaScript gives it", () => {
   const times = [0, 1, 999_999_999_999_999, 1e15, 1e15 + 1, 1_795_900_000_000_000, 1_795_900_012_345_678];
   for (const time of [...times, Number.MAX_SAFE_INTEGER]) expect(micros(time)).toBe(`${time}`);
+});
+
+it("a release with a token of other digits than the last one, as a forged grant gives it, is a whole command", () => {
+  const texts: string[] = [];
+  const commands = {
+    isCluster: false,
+    keys: new Keys("", false),
+    keysOf: (names: readonly string[]) => new ScriptKeys("", names),
+    send: (statement: Statement, _decode: unknown, _callback: unknown, hold: string, number: string) =>
+      texts.push(statement.text(hold, number)),
+  } as unknown as Commands;
+  const kind = new HandoffKind(commands, null, false, 16, 3_000);
+  const callback = { answered: () => {}, failed: () => {} };
+  const tokens = [5, 1_795_900_000_000_000, 1_795_900_000_000_001, 5];
+  for (const token of tokens) kind.release(Object.assign(new Hold("a:1", "shop"), { token }), callback);
+  expect(texts.map((text) => wordsOf(text).slice(-2))).toEqual(tokens.map((token) => ["a:1", `${token}`]));
 });

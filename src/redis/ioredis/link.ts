@@ -155,13 +155,19 @@ class IoredisLink extends IoredisPlace implements Link {
       const command = call as Command;
       const { promise } = command;
       command.writes = this.#writes;
+      // Only where it is needed: it makes a function.
+      const reject = call.statement.script.isImpatient ? command.reject : null;
       try {
         const sent = this.redis.sendCommand(command);
         if (sent !== promise && sent instanceof Promise) sent.catch((error) => thrown(command, error));
       } catch (error) {
         thrown(command, error);
       }
-      if (call.statement.script.isImpatient) failApart(command);
+      // A Cluster resends refused commands for 1.6 s, with a function of its own.
+      if (reject && command.reject !== reject) {
+        const redirect = command.reject;
+        command.reject = (error) => (isApart(error) ? reject : redirect)(error);
+      }
     }
     if (!call.isLate && (this.#writes.expected > 0 || corked.length > 0)) this.#writes.sent();
   }
@@ -231,15 +237,6 @@ class IoredisLink extends IoredisPlace implements Link {
   close(): void {
     this.redis.disconnect();
   }
-}
-
-/** A Cluster resends refused commands for 1.6 s, with a function of its own. */
-function failApart(command: Command): void {
-  const redirect = command.reject;
-  command.reject = (error) => {
-    if (isApart(error)) command.owner.refused(command, readable(error));
-    else redirect(error);
-  };
 }
 
 /** The command itself reports the server's answer. */
