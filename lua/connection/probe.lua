@@ -2,8 +2,8 @@
 --
 -- KEYS  none; in Cluster one of the channel's slot, which is not touched
 -- ARGV  1 channel   2 message
--- RETURNS the number of receivers, or the error of PUBLISH; 0 if no receiver is counted before the
---         message is published, in the way that grants are
+-- RETURNS { count 0.. }   of receivers, 0 if none is counted before the message is published, in the way
+--         that grants are; or the error of PUBLISH
 -- INVARIANTS  Runs the commands of the other scripts, because an ACL or a proxy may treat them
 --         differently inside a script.
 

@@ -3,31 +3,29 @@
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 hold        never used before
 --       2 lease ms
---       3 not after   server time in µs after which this command is stale
+--       3 notAfter µs  by the server's clock: after it this command is stale
 --       4 mode        r, w or p
 --       5 units       at least this many; 7 digits
 --       6 permits     how many exist by the caller's code, 0 = as many as are stored; 7 digits
---       the rest only if they differ: arguments at the end that are "" may be left out
---       7 passes      local hand-offs for which tokens are reserved; "": 0
---       8 up to       this many units; "": as many as in 5
---       9 entry       made once for this hold, see start; "": it tries, and does not queue
---       10 label      of the caller, with a space before it; "": none. With a + before that: its
+--       the rest only if they differ: at the end, "" and, of a number, 0 may be left out
+--       7 passes?     local hand-offs for which tokens are reserved; "": 0
+--       8 upTo?       this many units; "": as many as in 5
+--       9 entry?      made once for this hold, see start; "": it tries, and does not queue
+--       10 label?     of the caller, with a space before it; "": none. With a + before that: its
 --                     client may cache the hold, and wants to be notified when another caller waits
---       11 nonce      of a try that asks idle holders to release their holds; left out: none
--- RETURNS now µs, as text                                       OWNER: this is the token, the hold has
---                                                                the units of 5, the queue is empty,
---                                                                and its client is not notified
---         { OWNER, now µs, token, units, waits, more[, told[, other]] }   waits: 1 = a caller is
---                                                                queued; told: 1 = its client is
---                                                                notified; other: set-permits has
---                                                                stored this number, not that of 6
---         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
---         { HELD, now µs, ttl ms, place, more[, idle[, other]] }   idle: 2 = some holders may be; ttl:
---                                                                when the first place must re-check;
---                                                                place: 0 = head, -1 = not queued
---         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and this command has
---         { DIFFERS, now µs, permits, more }                     not queued it; permits: 0 = not set
---         more: 1 = more grants are due than one script makes: send advance
+--       11 nonce?     of a try that asks idle holders to release their holds; "": none
+-- RETURNS { OWNER, at µs, token, units 0.., waits 0|1, more 0|1, told? 0|1, other? 0.. }
+--         { MINE, at µs, token, units 0.., waits 0|1, ttl ms, more 0|1 }   it had them already
+--         { HELD, at µs, ttl ms, place -1.., more 0|1, idle? 0..2, other? 0.. }
+--         { DIFFERS, at µs, permits 0.., more 0|1 }                        permits: 0 = not set
+--         { STALE, at µs } { CROWDED, at µs }
+--         after these three it got nothing, and this command has not queued it
+--         waits: a caller is queued; told: its client is notified; idle: 2 = some holders may be
+--         ttl of HELD: when the first place must re-check; place: 0 = head, -1 = not queued
+--         other: set-permits has stored this number, not that of 6
+--         more: more grants are due than one script makes: send advance
+--         usually in one word: at µs, as text: OWNER, this is the token, the hold has the units of 5,
+--         the queue is empty, and its client is not notified
 -- INVARIANTS  No caller overtakes: units go to the queue first. An end is only ever raised. Writes
 --         for the caller itself start with one that a full Redis refuses, so that it fails with
 --         nothing done.

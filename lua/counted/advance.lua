@@ -3,7 +3,7 @@
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  none
--- RETURNS more, as in acquire
+-- RETURNS { more 0|1 }   as in acquire
 -- INVARIANTS  Safe to send at any time, by any client.
 -- MODEL  `advance` in proof/counted-server.pml
 

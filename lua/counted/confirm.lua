@@ -3,7 +3,7 @@
 --
 -- KEYS  hash
 -- ARGV  1 hold   2 ttl ms
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms }   ttl: 0 unless renewed
 -- INVARIANTS  As renew.
 
 -- @include renewal

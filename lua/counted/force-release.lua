@@ -2,10 +2,11 @@
 -- hold, notifies their clients, and grants the units to waiters.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
---       3 token of the hold that is meant, 16 digits: readers share theirs; "" or left out: all
---       4 the hold that is meant; left out: all
--- RETURNS { how many holds, more }   more: as in acquire
+-- ARGV  1 mode     "": all
+--       2 label    of the caller for the holders, as one word; "": none
+--       3 token?   of the hold that is meant, 16 digits: readers share theirs; "": all
+--       4 holder?  the hold that is meant; "": all
+-- RETURNS { count 0.., more 0|1 }   count: of ended holds; more: as in acquire
 -- INVARIANTS  Removes no waiter. All messages go out after all writes.
 
 -- @include start

@@ -1,12 +1,13 @@
 -- Shows the holds and the waiters of a counted resource, for people, and how many permits it has.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
---       2 nonce: clients that may be idle are asked whether they are; left out: none is asked
--- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
---           { hold[+][ label], mode, units, token, remaining ms ... },
---           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
---         permits: 0 = not set; stamp: for a set-permits that is to come after all earlier ones
+-- ARGV  1 one?     1: only one of the holds is wanted, and nothing else
+--       2 nonce?   clients that may be idle are asked whether they are; "": none is asked
+-- RETURNS { at µs, permits 0.., isSet 0|1, used 0..,
+--           holders [ hold text, mode r|w|p, units 0.., token 0.., remaining ms ],
+--           waiters [ hold text, mode r|w|p, units 0.., upTo 0.., ticket 0.. ], stamp 0.. }
+--         isSet: set-permits has said how many permits; permits: 0 = not set; used: units in use;
+--         hold: <hold>[+][ label]; stamp: for a set-permits that is to come after all earlier ones
 -- INVARIANTS  Changes nothing. At most 1 000 holds and 1 000 waiters. +: as in start.
 
 -- @include start

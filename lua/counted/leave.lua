@@ -1,8 +1,8 @@
 -- Removes a hold everywhere: from the queue, and if it has units meanwhile, from the hash.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
--- RETURNS { RELEASED, more } when it had units, else { GONE, more }
+-- ARGV  1 hold    2 entry   "": it has none, or was granted and so has none any more
+-- RETURNS { RELEASED | GONE, more 0|1 }   RELEASED: it had units
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused. Waiters
 --         after a place that is given up may fit, and get their units.
 -- MODEL  `run_` with LEAVE in proof/counted-server.pml

@@ -2,11 +2,15 @@
 -- share a hold, whether more of them may enter it: a join.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 hold   2 lease ms   3 "1": it joins   4 entry, as in acquire
---       5 ms for which the entries of the client stay from now on
---       6 "1": its receivers count; "0": they prove nothing, or it receives nothing now
--- RETURNS as acquire, without STALE, DIFFERS and CROWDED
---         { GONE, now µs, more }   neither queued nor held; or queued under another number of
+-- ARGV  1 hold   2 lease ms
+--       3 joins      1: it joins
+--       4 entry      as in acquire
+--       5 stays ms   for which the entries of the client stay from now on
+--       6 counted    1: its receivers count; 0: they prove nothing, or it receives nothing now
+-- RETURNS { OWNER, at µs, token, units 0.., waits 0|1, more 0|1 }          as in acquire
+--         { MINE, at µs, token, units 0.., waits 0|1, ttl ms, more 0|1 }
+--         { HELD, at µs, ttl ms, place -1.., more 0|1, idle? 0..2, other? 0.. }
+--         { GONE, at µs, more 0|1 }   neither queued nor held; or queued under another number of
 --                            permits, and not queued any more. For a join: not held
 -- INVARIANTS  Never queues. A join never makes a hold and never takes a place, even if a late copy
 --         of the command that made the hold has queued it again after its end: entering that one

@@ -1,10 +1,11 @@
 -- Ends a hold, or leaves it fewer units, and grants what that frees to waiters.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 hold   2 units that stay   3 its token now, local hand-offs included; without 2 and 3 it ends
--- RETURNS RELEASED                    no caller is waiting
---         { RELEASED, more }          more: as in acquire
---         { GONE, last token of the clock, more }
+-- ARGV  1 hold
+--       2 stays?     units that stay; left out: it ends
+--       3 present?   its token now, local hand-offs included
+-- RETURNS { RELEASED, more? 0|1 }   more: as in acquire; RELEASED alone: no caller is waiting
+--         { GONE, clock 0.., more 0|1 }   clock: its last token
 -- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one
 --         that a full Redis does not refuse.
 -- MODEL  `run_` with RELEASE in proof/counted-server.pml

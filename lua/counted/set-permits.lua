@@ -1,10 +1,11 @@
 -- Sets how many permits there are from now on, for all callers, whatever their code says.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 how many   2 stamp, as inspect returned it: the server's time in µs then, and above the stamp
---                    of the last one
--- RETURNS { RELEASED, old number, used, more }   0 = there was none; also to a copy
---         { TAKEN, number, used, more }           a later one is stored, nothing was done
+-- ARGV  1 permits
+--       2 stamp   as inspect returned it: the server's time in µs then, and above the stamp of the
+--                 last one
+-- RETURNS { RELEASED, old 0.., used 0.., more 0|1 }   old: 0 = there was none; also to a copy
+--         { TAKEN, old 0.., used 0.., more 0|1 }      a later number, old, is stored; nothing was done
 -- INVARIANTS  A late copy never undoes a later number. No holder loses units: if more are used,
 --         none are granted until fewer are. The number does not expire: the hash has no TTL from now
 --         on.

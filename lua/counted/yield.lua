@@ -2,12 +2,17 @@
 -- them, in one command.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 old hold   2 units that stay with it   3 its token now   (as in release)
---       4 new hold   5 lease ms   6 entry   (as in acquire)
--- RETURNS { OWNER … }, { MINE … }, { HELD … } or { DIFFERS … } for the new hold, as acquire; the
--- old one ended, or shrank
---         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as
---         release; nothing was queued
+-- ARGV  1 old       the hold that ends, or shrinks
+--       2 stays     its units that stay
+--       3 present   its token now
+--       4 hold      the new one, as in acquire, like all that follows
+--       5 lease ms   6 entry
+-- RETURNS { OWNER, at µs, token, units 0.., waits 0|1, more 0|1 }     for the new hold, as acquire: the
+--         { MINE, at µs, token, units 0.., waits 0|1, ttl ms, more 0|1 }   old one ended, or shrank
+--         { HELD, at µs, ttl ms, place -1.., more 0|1, idle? 0..2, other? 0.. }
+--         { DIFFERS, at µs, permits 0.., more 0|1 }
+--         { RELEASED, more 0|1 }                                      for the old one, as release:
+--         { GONE, clock 0.., more 0|1 }                               nothing was queued
 -- INVARIANTS  A late copy finds that the old hold has ended or shrunk, and queues nothing. The new
 --         hold is queued before any grant, so the queue alone decides which hold is next.
 -- MODEL  `run_` with YIELD in proof/counted-server.pml

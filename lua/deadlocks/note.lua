@@ -4,13 +4,13 @@
 --
 -- KEYS  waits       a sorted set with one score: "<ref> <end ms> <id> <note>", in the order of the
 --                   refs, which stand for locks
--- ARGV  1 id        of the wait
---       2 for ms    how long the note counts; 0: it is removed, and nothing is followed
---       3 note      its first word has the refs that are waited for, with commas
---       4 how many of the next are held by the scope
---       5 … refs    of what the scope holds; then those under which an older note of this wait may be
--- RETURNS { now µs, "<id> <note>" … }  of the callers that hold what this one waits for, that hold
---                                      what those wait for, and so on
+-- ARGV  1 id       of the wait
+--       2 life ms  how long the note counts; 0: it is removed, and nothing is followed
+--       3 note     its first word has the refs that are waited for, with commas
+--       4 held     how many of the next are held by the scope
+--       5 refs...  of what the scope holds; then those under which an older note of this wait may be
+-- RETURNS { at µs, ...notes { note text } }   "<id> <note>" of the callers that hold what this one waits
+--         for, that hold what those wait for, and so on
 -- INVARIANTS  Reads at most 64 refs and 16 notes of each. A late copy leaves a note that ends by
 --         itself.
 

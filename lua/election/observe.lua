@@ -2,9 +2,9 @@
 --
 -- KEYS  lock, leader
 -- ARGV  none
--- RETURNS { token, ttl ms, number, "<client id> <value>", label }   number 0: the leader has not
---                                                                   proclaimed itself yet
---         { "0", 0, 0, "", "" }                                     there is no leader
+-- RETURNS { token 0.., ttl ms, number 0.., said text, label text }
+--         token 0: there is no leader; number 0: the leader has not proclaimed itself yet;
+--         said: "<client id> <value>"
 -- INVARIANTS  Changes nothing. What was proclaimed counts only while its term lasts.
 
 -- @include start

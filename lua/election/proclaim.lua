@@ -1,10 +1,16 @@
 -- Publishes the leader of this term, and its value, to all observers.
 --
 -- KEYS  lock, leader
--- ARGV  1 hold   2 number of the proclamation, counted from 1 in each term   3 client id   4 value
---       5 ttl ms: twice the lease   6 channel of the observers
--- RETURNS OWNER; MINE: this one or a later one is stored; GONE or TAKEN: the term is over. Only OWNER
--- has changed anything
+-- ARGV  1 hold
+--       2 number   of the proclamation, counted from 1 in each term
+--       3 client   its id
+--       4 value
+--       5 ttl ms   twice the lease
+--       6 news     the channel of the observers
+-- RETURNS OWNER   only this has changed anything
+--         MINE    this one or a later one is stored
+--         GONE    the term is over
+--         TAKEN
 -- INVARIANTS  A late copy never undoes a later proclamation. The message only says that something
 --         has changed.
 

@@ -1,9 +1,10 @@
 -- Raises the TTLs of a term and of what its leader has proclaimed.
 --
 -- KEYS  lock, leader
--- ARGV  1 hold   2 ttl ms   3 ttl ms of the proclamation
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed), number of the proclamation that
--- is stored, 0 = none: proclaim again }
+-- ARGV  1 hold   2 ttl ms
+--       3 said ms   ttl of the proclamation
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms, number 0.. }   ttl: 0 unless renewed; number: of the
+--         proclamation that is stored, 0 = none: proclaim again
 -- INVARIANTS  Never shortens a TTL.
 
 -- @include start

@@ -5,8 +5,8 @@
 -- KEYS  ..., fence   the last one is removed, so that what follows sees its own
 -- ARGV  ..., "<token> <remember> <ttl>"   the last one is removed too
 --         remember: ms within which a later token is remembered for sure · ttl: ms; both 0 = without limit
--- RETURNS an error "STALETOKEN <highest token seen>" (0 = it is forgotten), with nothing written;
---         else nothing: the write follows
+-- RETURNS as the WRITE that follows; or an error "STALETOKEN <highest token seen>" (0 = it is
+--         forgotten), with nothing written
 -- INVARIANTS  The token is remembered before the write: what follows may fail, and then the fence
 --         has a higher token than any write, never a lower one. It is also the write that a full
 --         Redis refuses, with nothing done.

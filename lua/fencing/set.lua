@@ -2,7 +2,7 @@
 --
 -- KEYS  key, fence
 -- ARGV  value, ["PX", ttl ms,] fence's words (see check)
--- RETURNS "OK", or the errors of check
+-- RETURNS as SET, or the errors of check
 -- INVARIANTS  Nothing is written with a token that is smaller than the fence has seen.
 
 -- @include check

@@ -3,23 +3,23 @@
 -- KEYS  lock, queue, clients, clock; of a member of a multi-lock also the lock before it
 -- ARGV  1 hold        never used before
 --       2 lease ms
---       3 not after   server time in µs after which this command is stale
---       the rest only if they differ: an argument at the end that is "" or, as a number, 0 may be left out
---       4 entry       made once for this hold, see start, up to the hold; "": it tries, and does not queue
---       5 told        the digit that the lock gets, if the hold is the owner at once
---       6 passes      local hand-offs for which tokens are reserved, if the hold is the owner at once
---       7 the hold that must own the lock before it; without such a lock, for a try with a nonce,
---         the token of the holder that is asked, 16 digits, and no other; "": none, whichever it is
---       8 nonce of a try that asks an idle holder to release the lock; "": none
--- RETURNS now µs, as text                                    OWNER, this is the token, and the queue
---                                                            is empty
---         { OWNER, now µs, token, waits }                    waits: 1 = others are queued
---         { MINE, now µs, token, ttl ms, waits, told }       it was the owner already
---         { HELD, now µs, holder's ttl ms, place, told }     place: 0 = head, -1 = not queued;
---                                                            told: of the holder
---         HELD_PACKED + (not after - now µs) * 2^29 + ttl ms * 2^12 + (place + 1) * 2^2 + told
---                                                            the same, if each fits
---         { STALE, now µs } { BLOCKED, now µs }              nothing was done
+--       3 notAfter µs  by the server's clock: after it this command is stale
+--       the rest only if they differ: at the end, "" and, of a number, 0 may be left out
+--       4 entry?      made once for this hold, see start, up to the hold; "": it tries, and does not queue
+--       5 told?       the digit that the lock gets, if the hold is the owner at once
+--       6 passes?     local hand-offs for which tokens are reserved, if the hold is the owner at once
+--       7 before?     the hold that must own the lock before it; without such a lock, for a try with a
+--                     nonce, the token of the holder that is asked, 16 digits, and no other; "": none,
+--                     whichever it is
+--       8 nonce?      of a try that asks an idle holder to release the lock; "": none
+-- RETURNS { OWNER, at µs, token, waits 0|1 }                      waits: others are queued
+--         { MINE, at µs, token, ttl ms, waits 0|1, told 0..2 }    it was the owner already
+--         { HELD, at µs, ttl ms, place -1.., told 0..2 }          place: 0 = head, -1 = not queued; ttl,
+--                                                                 told: of the holder
+--         { STALE, at µs } { BLOCKED, at µs }                     nothing was done
+--         usually in one word: at µs, as text: OWNER, this is the token, and the queue is empty; or
+--         as number, HELD_PACKED + (not after - at) * 2^29 + ttl * 2^12 + (place + 1) * 2^2 + told:
+--         HELD, if each of these fits
 -- INVARIANTS  A free lock goes to the first live waiter before it goes to the caller. "Mine" raises
 --         the TTL to the full lease, because the caller will count on it. Writes for the caller
 --         itself start with one that a full Redis refuses, so that it fails with nothing done: that is

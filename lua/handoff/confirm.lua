@@ -4,7 +4,7 @@
 --
 -- KEYS  lock
 -- ARGV  1 hold   2 ttl ms
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL.
 
 local value = redis.call("GET", KEYS[1])

@@ -1,9 +1,9 @@
 -- Takes the lock away from its holder, notifies the holder, and hands the lock to the first live waiter.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 label of the caller for the holder, as one word; "": none
---       2 token of the holder that is meant, 16 digits; "" or left out: whichever it is
--- RETURNS 1 = it was taken away, 0 = it was free, or had another holder than the one that is meant
+-- ARGV  1 label    of the caller for the holder, as one word; "": none
+--       2 token?   of the holder that is meant, 16 digits; "": whichever it is
+-- RETURNS { count 0..1 }   0: it was free, or had another holder than the one that is meant
 -- INVARIANTS  Starts a new chain (`since`): to the old holder its release is GONE or TAKEN, never RELEASED.
 -- MODEL  `forceRelease` in proof/server.pml
 

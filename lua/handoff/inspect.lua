@@ -1,11 +1,10 @@
 -- Shows the holder and the waiters of a lock, for people.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 the maximum number of waiters
---       2 "?" and a nonce: a holder that may be idle is asked whether it is; left out: it is not
---         asked
--- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then for each waiter, in
--- order: hold[ label], ticket }
+-- ARGV  1 most     as many waiters
+--       2 nonce?   after a "?": a holder that may be idle is asked whether it is
+-- RETURNS { at µs, hold text, token 0.., remaining ms, told 0..2, ...waiters { hold text, ticket 0.. } }
+--         hold: with its label after a space; "": there is no holder. Waiters are in order
 -- INVARIANTS  Changes nothing.
 
 -- @include start

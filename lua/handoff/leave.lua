@@ -1,9 +1,10 @@
 -- Removes a hold everywhere: from the queue, and if it has become the owner meanwhile, from the lock.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 hold, without its label, which an unexpected grant does not contain
---       2 its entry; "": it has none, or was granted and so has none any more
--- RETURNS RELEASED when it was the owner, else GONE
+-- ARGV  1 hold    without its label, which an unexpected grant does not contain
+--       2 entry   "": it has none, or was granted and so has none any more
+-- RETURNS RELEASED   it was the owner
+--         GONE
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused.
 -- MODEL  `leave` in proof/server.pml
 

@@ -1,12 +1,15 @@
 -- Re-checks a place in the queue, and keeps all entries of this client.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
---       5 ms for which the entries of the client stay from now on
---       6 "1": its receivers count; "0": they prove nothing, or it receives nothing now
---       7 told         the digit that the lock gets, if it was free and the hold is the owner now
--- RETURNS as acquire, without STALE and BLOCKED
---         { GONE, now µs }   neither queued nor the owner; nothing was done
+-- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire, with the hold)
+--       5 stays ms   for which the entries of the client stay from now on
+--       6 counted    1: its receivers count; 0: they prove nothing, or it receives nothing now
+--       7 told       the digit that the lock gets, if it was free and the hold is the owner now
+-- RETURNS { OWNER, at µs, token, waits 0|1 }                      as in acquire
+--         { MINE, at µs, token, ttl ms, waits 0|1, told 0..2 }
+--         { HELD, at µs, ttl ms, place -1.., told 0..2 }
+--         { GONE, at µs }                                         neither queued nor the owner; nothing
+--                                                                 was done
 -- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile;
 --         queueing it once more would let an old grant message count for a new entry, with a token
 --         below the previous holder's: the client goes on with a new hold. Every place sends the

@@ -1,8 +1,8 @@
 -- Ends idle holds, and hands each lock to its first live waiter.
 --
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue, clients
--- ARGV  for each hold: hold, its token
--- RETURNS { last token of the clock, then for each hold: RELEASED, GONE or TAKEN }, as release
+-- ARGV  for each hold: 1 hold   2 token
+-- RETURNS { clock 0.., ...all { RELEASED | GONE | TAKEN } }   as release; clock: its last token
 -- INVARIANTS  A second copy answers what the first did (RELEASED) if the lock was handed over; it
 --         never touches a later hold. An error comes from the first write, with nothing done, or from
 --         a queue of another type: then the holds before it have ended completely.

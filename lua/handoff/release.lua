@@ -1,8 +1,10 @@
 -- Ends a hold and hands the lock to the first live waiter.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 hold   2 its token
--- RETURNS RELEASED, TAKEN or { GONE, last token of the clock }
+-- ARGV  1 hold   2 token
+-- RETURNS RELEASED
+--         TAKEN
+--         { GONE, clock 0.. }   clock: its last token
 -- INVARIANTS  A second copy answers what the first did (RELEASED) while the chain of hand-overs is
 --         unbroken; it never touches a later hold. The first write is one that a full Redis does not
 --         refuse.

@@ -3,9 +3,9 @@
 -- client that caches a lock.
 --
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue
--- ARGV  for each hold: hold, ttl ms, told ("-": as it is)
--- RETURNS { now µs, then for each hold: RENEWED, GONE or TAKEN, and ttl ms, waits, told (0 unless renewed) }
---         0 in the place of now: the clock was not raised, so no token up to now may be used
+-- ARGV  for each hold: 1 hold   2 ttl ms   3 told   "-": as it is
+-- RETURNS { at µs, ...all { RENEWED | GONE | TAKEN, ttl ms, waits 0|1, told 0..2 } }
+--         0 unless renewed; at 0: the clock was not raised, so no token up to now may be used
 -- INVARIANTS  Never shortens a TTL, so a copy that comes after an extension does no harm. The clock
 --         is not below now, so every later holder's token is above. A write that needs memory is
 --         refused by a full Redis without an error, and reported.

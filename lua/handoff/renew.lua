@@ -1,8 +1,8 @@
 -- Raises the TTL of holds, and names only their locks: renew-stays cannot do that while a slot moves.
 --
 -- KEYS  1 to 100 locks
--- ARGV  for each lock: hold, ttl ms
--- RETURNS for each lock: RENEWED, GONE or TAKEN, and ttl ms (0 unless renewed)
+-- ARGV  for each lock: 1 hold   2 ttl ms
+-- RETURNS { ...all { RENEWED | GONE | TAKEN, ttl ms } }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL, so a copy that comes after an extension does no harm.
 -- MODEL  `renew` in proof/server.pml
 

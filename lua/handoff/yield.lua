@@ -2,10 +2,16 @@
 -- in one command.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 old hold   2 its token   3 new hold   4 lease ms   5 passes   6 entry   7 told
---       3 to 7: of the new hold, as in acquire
--- RETURNS OWNER or MINE as acquire, or { HELD, now µs, holder's ttl ms, place } for the new hold
---         RELEASED, TAKEN or { GONE, last token of the clock } for the old one; nothing was queued
+-- ARGV  1 old      the hold that ends
+--       2 token    its token
+--       3 hold     the new one, as in acquire, like all that follows
+--       4 lease ms   5 passes   6 entry   7 told
+-- RETURNS { OWNER, at µs, token, waits 0|1 }                      for the new hold, as acquire
+--         { MINE, at µs, token, ttl ms, waits 0|1, told 0..2 }
+--         { HELD, at µs, ttl ms, place -1.. }
+--         RELEASED                                                for the old one, as release; nothing
+--         TAKEN                                                   was queued
+--         { GONE, clock 0.. }
 -- INVARIANTS  A late copy finds the old hold ended and queues nothing. The new hold is queued before
 --         any grant, so the queue alone decides which hold is next. The ZREM is the write that a full
 --         Redis does not refuse.

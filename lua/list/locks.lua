@@ -2,10 +2,11 @@
 -- be read in a short time.
 --
 -- KEYS  of each lock: lock, queue
--- ARGV  1 the maximum number of waiters of each
--- RETURNS { now µs, then for each lock, in order: { hold[ label] or "", token, remaining ms, told,
---         then for each waiter, in order: hold[ label], ticket }, or {} if the keys have another type or
---         format }. After 1 000 waiters the answer ends: the caller asks for the remaining locks.
+-- ARGV  1 most   as many waiters of each
+-- RETURNS { at µs, ...all { seen { hold? text, token? 0.., remaining? ms, told? 0..2,
+--                                  ...waiters { hold text, ticket 0.. } } } }
+--         for each lock, as handoff/inspect; {} if the keys have another type or format. After 1 000
+--         waiters the answer ends: the caller asks for the remaining locks.
 -- INVARIANTS  Changes nothing. Nothing in one key hides the other locks.
 
 local call, pcall, sub = redis.call, redis.pcall, string.sub

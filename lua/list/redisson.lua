@@ -2,7 +2,7 @@
 --
 -- KEYS  a hash
 -- ARGV  none
--- RETURNS { owner, 0, remaining ms (-1: no TTL) }, or { "", 0, 0 } for another hash
+-- RETURNS { hold text, token 0, remaining ms }   "": it is another hash; remaining -1: no TTL
 -- INVARIANTS  Changes nothing, and reads nothing of a large hash.
 
 local key = KEYS[1]

@@ -4,13 +4,15 @@
 -- ARGV  1 hold        never used before
 --       2 lease ms    of the turn while it runs
 --       3 every ms    how long a turn lasts
---       4 "1": turns are slots of the server's clock; "0": they count from the beginning of the last one
---       5 "keep": a crash does not free the turn before its end; "again": it does, after the lease
---       6 before      server time in µs from which on this command begins nothing
--- RETURNS { OWNER, now µs, begin µs, ttl ms }  { MINE, now µs, begin µs, ttl ms }   it runs for this hold
---         { HELD, now µs, ttl ms }             another one runs
---         { GONE, now µs, ms left }            it was done; the caller's interval ends after that time
---         { STALE, now µs }                    nothing was done
+--       4 aligned     1: turns are slots of the server's clock; 0: they count from the beginning of the
+--                     last one
+--       5 crash       "keep": a crash does not free the turn before its end; "again": it does, after
+--                     the lease
+--       6 before µs   by the server's clock: from it on this command begins nothing
+-- RETURNS { OWNER, at µs, begin µs, ttl ms } { MINE, at µs, begin µs, ttl ms }   it runs for this hold
+--         { HELD, at µs, ttl ms }   another one runs
+--         { GONE, at µs, ttl ms }   it was done; the caller's interval ends after that time
+--         { STALE, at µs }          nothing was done
 -- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for.
 --             Of callers with different intervals each has its own counted, from the beginning of
 --             the last turn. If the clock was stepped back, an interval counts from the first of

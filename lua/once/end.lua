@@ -1,8 +1,12 @@
 -- Ends a run: none begins again before the turn is over.
 --
 -- KEYS  turn
--- ARGV  1 hold   2 every ms   3 "1": turns are slots of the server's clock   4 begin µs, as begin answered it
--- RETURNS RELEASED, also to a copy while the turn lasts; GONE or TAKEN: it was not this hold's any more
+-- ARGV  1 hold   2 every ms
+--       3 aligned   1: turns are slots of the server's clock
+--       4 begin µs  as begin answered it
+-- RETURNS RELEASED   also to a copy while the turn lasts
+--         GONE       it was not this hold's any more
+--         TAKEN
 -- INVARIANTS  The turn counts from its beginning, so neither a late end nor a second one makes it longer.
 
 -- @include start

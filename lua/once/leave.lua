@@ -2,7 +2,8 @@
 --
 -- KEYS  turn
 -- ARGV  1 hold
--- RETURNS RELEASED when it was running for this hold, else GONE
+-- RETURNS RELEASED   it was running for this hold
+--         GONE
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused.
 
 -- @include start

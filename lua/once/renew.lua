@@ -1,8 +1,8 @@
 -- Raises the TTL of running turns.
 --
 -- KEYS  1 to 100 turns
--- ARGV  for each turn: hold, ttl ms
--- RETURNS for each turn: RENEWED, GONE or TAKEN, and ttl ms (0 unless renewed)
+-- ARGV  for each turn: 1 hold   2 ttl ms
+-- RETURNS { ...all { RENEWED | GONE | TAKEN, ttl ms } }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL. RACE: it changes only a running turn, so a renewal after the end
 --         does not make the turn longer.
 

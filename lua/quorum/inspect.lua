@@ -2,7 +2,7 @@
 --
 -- KEYS  lock, clock; the clock is not touched
 -- ARGV  none
--- RETURNS { hold or "", token, remaining ms }
+-- RETURNS { hold text, token 0.., remaining ms }   "": it is free
 -- INVARIANTS  Changes nothing.
 
 local value = redis.call("GET", KEYS[1])

@@ -2,9 +2,9 @@
 -- up, and which process it is.
 --
 -- KEYS  lock, clock; not touched
--- ARGV  1 release channel; not used
--- RETURNS { uptime in whole seconds, run id, now µs }, or an error that names the first right that
--- the user lacks
+-- ARGV  1 channel   for releases; not used
+-- RETURNS { uptime 0.., runId text, at µs }   uptime in whole seconds
+--         or an error that names the first right that the user lacks
 -- INVARIANTS  Changes nothing. Without the check of the rights a script could fail at its second
 --         write, for lack of one, and leave half of its work done.
 

@@ -1,9 +1,10 @@
 -- Ends a hold at one node: an unlock, a vote that is taken back, a force-release.
 --
 -- KEYS  lock, clock
--- ARGV  1 hold   2 release channel; empty: no client is woken   3 the last token of the hold, those
---                                              reserved for local hand-offs included; 0 = none
--- RETURNS { RELEASED | GONE | TAKEN, last token of this node }
+-- ARGV  1 hold
+--       2 channel   for releases; "": no client is woken
+--       3 last      token of the hold, those reserved for local hand-offs included; 0 = none
+-- RETURNS { RELEASED | GONE | TAKEN, clock 0.. }   clock: the last token of this node
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never reused (R1). The
 --         DEL comes first and is not refused by a full Redis; what follows cannot undo it (R5). It
 --         wakes waiters even if the hold was not here: so every waiter is notified of a release by as

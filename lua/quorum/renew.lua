@@ -2,7 +2,7 @@
 --
 -- KEYS  lock, clock; the clock is not touched
 -- ARGV  1 hold   2 ttl ms
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL (R2). A node that has lost the key does not get it back by this,
 --         because the holder must learn of that: `join.lua` brings it back.
 

@@ -2,13 +2,14 @@
 --
 -- KEYS  1 the lock: hash, field = owner, value = hold count
 --       with ARGV 5: the token counter   with ARGV 4: an unlock latch, which is not touched; the last key
--- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
---       4 the release channel, if the rights of the user were not checked yet; else empty
---       5 "fenced": a change of holder takes the next number of the token counter; else empty
--- RETURNS { OWNER, now µs, token }                              token: 0 = not fenced
---         { MINE, now µs, token, ttl ms }                       it was the owner already
---         { HELD, now µs, holder's ttl ms (-1: none), -1, the holder }
---         { STALE, now µs }
+-- ARGV  1 owner   2 lease ms
+--       3 notAfter ms   by the server's clock: after it this command is stale; 0 = unknown
+--       4 channel   for releases, if the rights of the user were not checked yet; else ""
+--       5 fenced    "fenced": a change of holder takes the next number of the token counter; else ""
+-- RETURNS { OWNER, at µs, token 0.. }                        token: 0 = not fenced
+--         { MINE, at µs, token 0.., ttl ms }                 it was the owner already
+--         { HELD, at µs, ttl ms, place -1.., holder text }   ttl: of the holder, -1: none
+--         { STALE, at µs }
 -- INVARIANTS  Differs from Redisson's script only where no client can see it: the count is set, not
 --         incremented, so that a command sent twice by a reconnect does not count as a re-entry (an
 --         owner id is used for one acquisition); it takes no second token either; and a TTL is never

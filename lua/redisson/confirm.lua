@@ -2,8 +2,8 @@
 -- has something to wait for.
 --
 -- KEYS  lock
--- ARGV  1 owner   2 ttl ms
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed; -1: the lock has no TTL) }
+-- ARGV  1 hold   2 ttl ms
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms }   ttl: 0 unless renewed; -1: the lock has no TTL
 -- INVARIANTS  Never shortens a TTL.
 
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then

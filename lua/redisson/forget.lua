@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the unlock latch
 -- ARGV  none
--- RETURNS the number of deleted keys
+-- RETURNS { count 0.. }   of deleted keys
 -- INVARIANTS  Touches no other latch.
 
 return redis.call("DEL", KEYS[1])

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the lock   2 for a fenced lock: the token counter
 -- ARGV  none
--- RETURNS { owner or "", token (0: free, or not fenced), remaining ms (-1: no TTL) }
+-- RETURNS { hold text, token 0.., remaining ms }   token 0: free, or not fenced; remaining -1: no TTL
 -- INVARIANTS  Changes nothing. The holder's token is the last one that was given.
 
 local owner = redis.call("HKEYS", KEYS[1])[1]

@@ -1,8 +1,12 @@
 -- Redisson's last unlock of an RLock: the hold ends whatever its count, every waiting process is woken.
 --
 -- KEYS  1 the lock   2 the unlock latch of this request
--- ARGV  1 owner   2 release channel   3 ms that the latch lives
--- RETURNS RELEASED, GONE or TAKEN
+-- ARGV  1 owner
+--       2 channel   for releases
+--       3 latch ms  that the latch lives
+-- RETURNS RELEASED
+--         GONE
+--         TAKEN
 -- INVARIANTS  The latch makes a second copy of the command answer what the first one did. DEL comes
 --         first and is not refused by a full Redis; PUBLISH comes last and cannot undo it.
 

@@ -1,8 +1,8 @@
 -- Redisson's renewal of RLocks.
 --
 -- KEYS  1 to 100 locks
--- ARGV  for each lock: owner, ttl ms
--- RETURNS for each lock: RENEWED | GONE | TAKEN, ttl ms (0 unless renewed; -1: the lock has no TTL)
+-- ARGV  for each lock: 1 hold   2 ttl ms
+-- RETURNS { ...all { RENEWED | GONE | TAKEN, ttl ms } }   ttl: 0 unless renewed; -1: no TTL
 -- INVARIANTS  Never shortens a TTL.
 
 local answers = {}

@@ -1,12 +1,13 @@
 -- Takes a spin lock when it is free: SET NX PX, and the answer to a second copy of it.
 --
 -- KEYS  1 the lock: string, value = owner
--- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
---       4 "1" if the rights of the user were not checked yet
--- RETURNS { OWNER, now µs, 0 }
---         { MINE, now µs, 0, ttl ms }                           it was the owner already
---         { HELD, now µs, holder's ttl ms (-1: none), -1 }
---         { STALE, now µs }
+-- ARGV  1 owner   2 lease ms
+--       3 notAfter ms   by the server's clock: after it this command is stale; 0 = unknown
+--       4 first   1: the rights of the user were not checked yet
+-- RETURNS { OWNER, at µs, token 0 }
+--         { MINE, at µs, token 0, ttl ms }       it was the owner already
+--         { HELD, at µs, ttl ms, place -1.. }    ttl: of the holder, -1: none
+--         { STALE, at µs }
 -- INVARIANTS  Another library's lock and this one exclude each other: the key is free or has an
 --         owner. "Mine already" raises the TTL to the full lease and never shortens it (R2). A held
 --         lock is only read, so it is reported as held also when Redis refuses writes. A key of

@@ -2,8 +2,8 @@
 -- has something to wait for.
 --
 -- KEYS  1 the lock
--- ARGV  1 owner   2 ttl ms
--- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
+-- ARGV  1 hold   2 ttl ms
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL (R2).
 
 local holder = redis.call("GET", KEYS[1])

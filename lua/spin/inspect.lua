@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the lock
 -- ARGV  none
--- RETURNS { owner or "", 0, remaining ms (-1: no TTL) }
+-- RETURNS { hold text, token 0, remaining ms }   "": it is free; remaining -1: no TTL
 -- INVARIANTS  Changes nothing.
 
 local holder = redis.call("GET", KEYS[1])

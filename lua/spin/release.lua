@@ -2,7 +2,9 @@
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner
--- RETURNS RELEASED, GONE or TAKEN
+-- RETURNS RELEASED
+--         GONE
+--         TAKEN
 -- INVARIANTS  Never deletes a key that another owner has set, also by another library. Safe to send
 --         any number of times: an owner id is used for one hold.
 

@@ -1,8 +1,8 @@
 -- Raises the TTL of holds: compare and extend.
 --
 -- KEYS  1 to 100 locks
--- ARGV  for each lock: owner, ttl ms
--- RETURNS for each lock: RENEWED | GONE | TAKEN, ttl ms (0 unless renewed)
+-- ARGV  for each lock: 1 hold   2 ttl ms
+-- RETURNS { ...all { RENEWED | GONE | TAKEN, ttl ms } }   ttl: 0 unless renewed
 -- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
 
 local answers = {}

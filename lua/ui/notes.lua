@@ -1,8 +1,8 @@
 -- Shows the notes of callers that wait while their scopes hold locks, for people.
 --
 -- KEYS  waits  as deadlocks/note.lua has it
--- ARGV  1 the maximum number of members
--- RETURNS { now µs, "<ref> <end ms> <id> <note>" … }  including ended ones
+-- ARGV  1 most   as many members
+-- RETURNS { at µs, notes [ note text ] }   "<ref> <end ms> <id> <note>", ended ones included
 -- INVARIANTS  Changes nothing.
 
 local call, sub = redis.call, string.sub

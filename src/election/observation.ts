@@ -14,8 +14,7 @@ import {
   RETRY_MIN,
 } from "../defaults.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
-import type { ElectionKind } from "../kinds/election.ts";
-import type { Observed } from "../redis/election-replies.ts";
+import type { ElectionKind, Observed } from "../kinds/election.ts";
 import { unavailable } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { between, doubling } from "../util/random.ts";

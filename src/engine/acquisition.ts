@@ -251,7 +251,7 @@ export class Acquisition implements Expecting {
       // that took the lock once more. RACE: its release is under way, and the server does not know
       // that script: the release would be sent again, after this withdrawal, and report a loss.
       if (answer.is === "owner" && !lock.context.isNamed(hold.id)) this.#leaveIfOver(hold);
-    } else if ("clock" in answer) {
+    } else if (!("at" in answer)) {
       // The answer is about the hold to be yielded: nothing was queued.
       lock.context.inbox.forget(hold);
       this.start();
@@ -265,7 +265,7 @@ export class Acquisition implements Expecting {
     } else if (answer.is === "blocked") this.#refused(command, BLOCKED);
     else if (answer.is === "refused") this.#refused(command, answer.error);
     else this.#unplaced(command, answer.is);
-    yielded?.tell("clock" in answer ? answer : null);
+    yielded?.tell("at" in answer ? null : answer);
     if (command.isFirst) lock.firstTried();
   }
 

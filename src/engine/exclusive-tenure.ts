@@ -261,7 +261,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     try {
       const answer = await this.#one.yield(this.hold, waiter);
       const isBroken = commands.epoch !== epoch;
-      this.ending.answered({ answer: answer ?? { is: "released", clock: 0 }, isBroken });
+      this.ending.answered({ answer: answer ?? { is: "released" }, isBroken });
       loss = answer && this.lossOf(by, held, answer, isBroken);
     } catch (error) {
       this.ending.answered({ answer: null, error });
@@ -351,10 +351,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   protected override applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
     if (!super.applyRenewal(sent, answer, flag)) return false;
-    if (answer.at > this.tokensUntil) this.tokensUntil = answer.at;
+    this.tokensUntil = Math.max(this.tokensUntil, answer.at ?? 0);
     if (sent.mono >= this.sentAt) this.firstToken = this.#sentToken;
     // The answer says that the lock is ours, but not whether another caller waits.
-    if (this.kind.hasStays && answer.waits === null) this.hold.want(clocks.mono.now());
+    if (this.kind.hasStays && answer.waits === undefined) this.hold.want(clocks.mono.now());
     return true;
   }
 

@@ -211,7 +211,7 @@ export class SharedTenure extends Tenure implements Openness {
     const { ttl, waits } = answer;
     // RACE: after the deadline the answer may be about a later grant of this hold, which a copy of
     // its acquire has queued again. "A caller waits" counts as a recall, which may have been lost.
-    const isOurs = this.hold.renewed(sent, { ttl, waits, isTold: false });
+    const isOurs = this.hold.renewed(sent, { ttl, waits });
     if (isOurs && !waits) this.asked = sent;
     else this.isClosed = true;
   }

@@ -282,7 +282,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       );
       if (!answer || answer.is === "renewed") return;
       this.renewed(hold, sent, answer);
-      failure = await this.foundNone(lease, held, { is: answer.is, clock: 0 });
+      failure = await this.foundNone(lease, held, { is: answer.is });
     } catch (error) {
       failure = lease.loss ?? unconfirmed(hold, error, kind);
     } finally {
@@ -420,7 +420,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
         const { is } = (await kind.withdraw(hold)) as ReleaseAnswer;
         // RACE: its first copy may have been executed before the connection broke.
         const isKnown = is === "released" || commands.epoch === epoch;
-        this.ending.answered({ answer: isKnown ? { is, clock: 0 } : null });
+        this.ending.answered({ answer: isKnown ? { is } : null });
       } catch (error) {
         // It may have been executed, so what later tries find proves nothing.
         this.ending.answered({ answer: null, error });

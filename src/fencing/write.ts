@@ -34,13 +34,8 @@ export async function write(
   const fence = fenceOf(what, commands, keys, resource);
   const [memory, ttl] = Number.isFinite(remember) ? [remember, remember + FENCE_SKEW] : [0, 0];
   try {
-    return await commands.run(
-      script,
-      [...keys, fence],
-      [...args, `${token} ${memory} ${ttl}`],
-      (reply) => reply,
-      replyTimeout,
-    );
+    const all = [...args, `${token} ${memory} ${ttl}`];
+    return await commands.runRaw(script, [...keys, fence], all, replyTimeout);
   } catch (error) {
     const [, seen] = /^STALETOKEN (\d+)/.exec(error instanceof Error ? error.message : "") ?? [];
     if (seen === undefined) throw new FencedWriteError(lockName, resource, error);

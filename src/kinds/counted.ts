@@ -17,19 +17,15 @@ import type {
   Sharing,
   YieldAsk,
 } from "../engine/lock-kind.ts";
-import { plain, type Sent } from "../redis/call.ts";
+import type { Sent } from "../redis/call.ts";
+import { type Answer, type Args, ordered, type Procedure, read } from "../redis/codec.ts";
+import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   type CountedAnswer,
   type CountedInspection,
-  type CountedRelease,
-  decodeCounted,
-  decodeCountedForced,
-  decodeCountedInspection,
-  decodeCountedRelease,
-  decodeCountedYield,
-  decodeMore,
-  decodeSetPermits,
+  countedInspectionOf,
+  countedOf,
   decodeTaken,
 } from "../redis/counted-replies.ts";
 import { unexpected } from "../redis/fields.ts";
@@ -45,7 +41,7 @@ import {
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import { micros, Statement } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
-import { entryPrefix, HoldScripts, NEVER, withoutDefaults } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
 /** All units of a read-write lock: a writer has all of them, a reader one. */
 const ALL = 1_000_000;
@@ -102,6 +98,11 @@ interface Wanted {
 const digits = (number: number): string => String(number).padStart(7, "0");
 
 const wholeRelease: Script = { ...lua.release, isWhole: true };
+
+const RELEASED: ReleaseAnswer = { is: "released" };
+
+/** An attempt's, whichever script it has sent. */
+const PLACES = { ...lua.acquire.form.replies, gone: lua.recheck.form.replies.gone };
 
 /** The server of counted resources. `window`: the longest TTL of a grant, in ms. */
 export interface CountedServer {
@@ -186,10 +187,21 @@ export class CountedKind extends HoldScripts implements LockKind {
     const entry = mode === "try" ? "" : this.#queued(ask, wanted);
     // A +: its client may cache the hold, and is notified when another process waits.
     const label = ask.flag === 2 ? `+${hold.label}` : hold.label;
-    const more = withoutDefaults([passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""]);
+    const args = ordered(lua.acquire, {
+      hold: hold.id,
+      lease,
+      notAfter: micros(notAfter),
+      mode: this.#mode.as,
+      units: digits(units),
+      permits: digits(of),
+      passes,
+      upTo: upTo > units ? upTo : "",
+      entry,
+      label,
+      nonce: ask.nonce ?? "",
+    });
     // The first command of a connection checks the rights of its user.
-    if (!isKnown) more.push(commands.keys.anyChannel);
-    const args = [hold.id, lease, micros(notAfter), this.#mode.as, digits(units), digits(of), ...more];
+    if (!isKnown) args.push(commands.keys.anyChannel);
     const script = isKnown ? lua.acquire : lua.firstAcquire;
     commands.send(new Statement(commands, script, keys, args), this.#attempted, ask);
   }
@@ -204,9 +216,16 @@ export class CountedKind extends HoldScripts implements LockKind {
     const { hold, lease } = ask;
     const isKnown = this.knownIn === commands.epoch;
     const script = isKnown ? lua.recheck : lua.firstRecheck;
-    const all = [hold.id, lease, joins, this.#entryOf(hold), entryTtl, isCounted ? 1 : 0];
-    if (!isKnown) all.push(commands.keys.anyChannel);
-    const statement = new Statement(commands, script, this.#keysOf(hold.name), all);
+    const args = ordered(script, {
+      hold: hold.id,
+      lease,
+      joins,
+      entry: this.#entryOf(hold),
+      stays: entryTtl,
+      counted: isCounted ? 1 : 0,
+    });
+    if (!isKnown) args.push(commands.keys.anyChannel);
+    const statement = new Statement(commands, script, this.#keysOf(hold.name), args);
     commands.send(statement, this.#attempted, ask);
   }
 
@@ -216,7 +235,7 @@ export class CountedKind extends HoldScripts implements LockKind {
   ): AttemptAnswer => {
     const wanted = "mode" in ask && ask.mode !== "again" ? this.#wanted(ask) : null;
     const answer = Array.isArray(reply)
-      ? decodeCounted(plain(reply), ask.lease)
+      ? countedOf(read(PLACES, reply), ask.lease)
       : decodeTaken(reply, ask.lease, wanted?.units ?? 1);
     this.knownIn = epoch;
     return this.#answered(answer, keys, ask.hold.name, wanted);
@@ -224,7 +243,15 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   #yield(old: Hold, ask: YieldAsk): void {
     const { hold, lease } = ask;
-    const args = [old.id, 0, old.token, hold.id, lease, this.#queued(ask, this.#wanted(ask))];
+    const entry = this.#queued(ask, this.#wanted(ask));
+    const args = ordered(lua.yield, {
+      old: old.id,
+      stays: 0,
+      present: old.token,
+      hold: hold.id,
+      lease,
+      entry,
+    });
     const statement = new Statement(this.commands, lua.yield, this.#keysOf(hold.name), args);
     this.commands.send(statement, this.#yielded, ask);
   }
@@ -233,9 +260,11 @@ export class CountedKind extends HoldScripts implements LockKind {
     reply: unknown,
     { statement: { keys }, callback: ask }: Sent<YieldAsk>,
   ): YieldAnswer => {
-    const answer = decodeCountedYield(plain(reply), ask.lease);
-    if (!("clock" in answer))
-      return this.#answered(answer, keys, ask.hold.name, this.#wanted(ask)) as YieldAnswer;
+    const answer = read(lua.yield.form.replies, reply);
+    if (answer.is !== "released" && answer.is !== "gone") {
+      const placed = countedOf(answer, ask.lease);
+      return this.#answered(placed, keys, ask.hold.name, this.#wanted(ask)) as YieldAnswer;
+    }
     this.#advance(keys, answer.more);
     return answer;
   };
@@ -256,7 +285,7 @@ export class CountedKind extends HoldScripts implements LockKind {
       }
       case "differs": {
         if (wants || !wanted) throw unexpected(answer);
-        const error = new PermitsError(name, answer.permits, wanted.of || null, wanted.units);
+        const error = new PermitsError(name, answer.permits || null, wanted.of || null, wanted.units);
         return { is: "refused", at: answer.at, error };
       }
     }
@@ -290,16 +319,14 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
-    const args = stays > 0 ? [id, stays, token + passes] : [id];
-    this.commands.send(
-      new Statement(this.commands, script, this.#keysOf(name), args),
-      this.#released,
-      callback,
-    );
+    const args = ordered(lua.release, { hold: id, ...(stays > 0 && { stays, present: token + passes }) });
+    const statement = new Statement(this.commands, script, this.#keysOf(name), args);
+    this.commands.send(statement, this.#released, callback);
   }
 
-  readonly #released = (reply: unknown, { statement }: Sent<unknown>): CountedRelease => {
-    const answer = decodeCountedRelease(plain(reply));
+  readonly #released = (reply: unknown, { statement }: Sent<unknown>): ReleaseAnswer => {
+    if (reply === codes.RELEASED) return RELEASED;
+    const answer = read(lua.release.form.replies, reply);
     this.#advance(statement.keys, answer.more);
     return answer;
   };
@@ -320,8 +347,8 @@ export class CountedKind extends HoldScripts implements LockKind {
     );
 
   /** Removes a hold from queue and hash. */
-  withdraw(hold: Leavable): Promise<CountedRelease> {
-    return this.#run(lua.leave, hold.name, [hold.id, this.#entryOf(hold)], decodeCountedRelease);
+  withdraw(hold: Leavable): Promise<unknown> {
+    return this.#run(lua.leave, hold.name, { hold: hold.id, entry: this.#entryOf(hold) });
   }
 
   /** The first of this kind's own holders, and all waiters of the resource. */
@@ -334,7 +361,7 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   /** The first holder of any kind: writers wait for readers, too. */
   override async holder(name: string): Promise<Inspected> {
-    const { at, holders } = await this.#inspect(name, ["1"]);
+    const { at, holders } = await this.#inspect(name, { one: 1 });
     return inspected(holders[0]?.party ?? null, [], at);
   }
 
@@ -342,11 +369,11 @@ export class CountedKind extends HoldScripts implements LockKind {
    * All holders and waiters. `nonce`: asks clients that may have a hold cached whether it is idle.
    */
   look(name: string, nonce?: string): Promise<CountedInspection> {
-    return this.#inspect(name, nonce === undefined ? [] : ["", nonce]);
+    return this.#inspect(name, { nonce });
   }
 
-  #inspect(name: string, args: readonly string[]): Promise<CountedInspection> {
-    return this.commands.run(lua.inspect, this.#keysOf(name), args, decodeCountedInspection);
+  async #inspect(name: string, args: Args<typeof lua.inspect>): Promise<CountedInspection> {
+    return countedInspectionOf(await this.commands.run(lua.inspect, this.#keysOf(name), args));
   }
 
   async #besides(name: string, holds: readonly Hold[]): Promise<number> {
@@ -360,48 +387,50 @@ export class CountedKind extends HoldScripts implements LockKind {
 
   /** Ends all holds of this kind, or the meant one. */
   async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
-    const args = [this.#mode.as, encodeLabel(label), asDigits(token)];
+    let meant = "";
     if (holder !== null) {
       // The id shown to people is shorter than the stored one.
       const { holders } = await this.look(name);
       const seen = holders.find(({ party }) => party.id === holder);
       if (!seen) return 0;
-      args.push(seen.hold);
+      meant = seen.hold;
     }
-    return (await this.#run(lua.forceRelease, name, args, decodeCountedForced)).count;
+    const args = { mode: this.#mode.as, label: encodeLabel(label), token: asDigits(token), holder: meant };
+    return (await this.#run(lua.forceRelease, name, args)).count;
   }
 
   /**
    * Sets a semaphore's number to `permits`, whatever the code of callers says. Two commands: with
    * the first one's stamp, a late copy of the second overwrites no later number.
    */
-  async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
+  async setPermits(name: string, permits: number): Promise<Answer<typeof lua.setPermits.form.replies>> {
     // RACE: acquires of this client may be answered before this command is.
     this.#stored.setsPermits(name, permits);
     const { stamp } = await this.look(name);
-    return this.#run(lua.setPermits, name, [permits, stamp], decodeSetPermits);
+    return this.#run(lua.setPermits, name, { permits, stamp });
   }
 
   protected override keyOf(name: string): string {
     return this.#keysOf(name).names[0] ?? "";
   }
 
-  async #run<T extends { readonly more: boolean }>(
-    script: Script,
+  async #run<P extends Procedure>(
+    script: P,
     name: string,
-    args: readonly (string | number)[],
-    decode: (reply: unknown) => T,
-  ): Promise<T> {
+    args: Args<P>,
+  ): Promise<Answer<P["form"]["replies"]>> {
     const keys = this.#keysOf(name);
-    const answer = await this.commands.run(script, keys, args, decode);
-    this.#advance(keys, answer.more);
+    const answer = await this.commands.run(script, keys, args);
+    if ("more" in answer) this.#advance(keys, Boolean(answer.more));
     return answer;
   }
 
-  #advance(keys: ScriptKeys, isNeeded: boolean): void {
+  #advance(keys: ScriptKeys, isNeeded = false): void {
     if (!isNeeded) return;
-    const again = (more: boolean): void => this.#advance(keys, more);
-    this.commands.run(lua.advance, keys, [], decodeMore).then(again, () => {});
+    this.commands.run(lua.advance, keys, {}).then(
+      ({ more }) => this.#advance(keys, more),
+      () => {},
+    );
   }
 
   #keysOf(name: string): ScriptKeys {

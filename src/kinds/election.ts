@@ -1,22 +1,28 @@
+import type { Leader } from "../api/election.ts";
 import type { Party } from "../api/party.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Callback, Leavable, Meant } from "../engine/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
-import {
-  decodeObserved,
-  decodeProclaimed,
-  decodeTermRenewal,
-  type Observed,
-} from "../redis/election-replies.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { electionLua as lua } from "../redis/lua.generated.ts";
 import { publishProbe } from "../redis/messages.ts";
-import { clientOf } from "../redis/party.ts";
+import { clientOf, leaderOf } from "../redis/party.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
 import { HandoffKind } from "./handoff.ts";
+
+/**
+ * What an observer receives. `ttl`: ms that the term lasts unless it is renewed; Infinity: it has
+ * no end.
+ */
+export interface Observed {
+  /** Null: there is no leader, or it has not proclaimed itself yet. */
+  readonly leader: Leader | null;
+  /** Is there a leader? */
+  readonly isLed: boolean;
+  readonly ttl: number;
+}
 
 /** A leader's latest value. `number` counts its proclamations in this term. */
 interface Proclamation {
@@ -32,7 +38,7 @@ interface Term {
 }
 
 /** While a slot moves, a renewal of the lock alone must still be in time. */
-const renewTerm: Script = { ...lua.renew, isImpatient: true };
+const renewTerm = { ...lua.renew, isImpatient: true as const };
 
 /**
  * A proclamation stays this many leases longer than it was renewed for: it counts only while its
@@ -69,9 +75,18 @@ export class ElectionKind extends HandoffKind {
     return this.commands.keys.ofElection(name).news;
   }
 
-  observe(name: string): Promise<Observed> {
-    const { lock, leader } = this.commands.keys.ofElection(name);
-    return this.commands.run(lua.observe, [lock, leader], [], decodeObserved);
+  async observe(name: string): Promise<Observed> {
+    const keys = this.commands.keys.ofElection(name);
+    const { token, ttl, number, said, label } = await this.commands.run(
+      lua.observe,
+      [keys.lock, keys.leader],
+      {},
+    );
+    if (token === 0) return { leader: null, isLed: false, ttl: 0 };
+    const space = said.indexOf(" ");
+    if (number === 0 || space < 0) return { leader: null, isLed: true, ttl };
+    const leader = leaderOf(said.slice(0, space), label, token);
+    return { leader: { ...leader, value: said.slice(space + 1), token }, isLed: true, ttl };
   }
 
   /**
@@ -91,16 +106,23 @@ export class ElectionKind extends HandoffKind {
     lease: number,
   ): Promise<"stands" | "gone" | "taken"> {
     const { lock, leader, news } = this.commands.keys.ofElection(name);
-    const args = [id + label, said.number, this.#clientId, said.value, PROCLAIM_TTL_LEASES * lease, news];
     said.isUnderWay = true;
     try {
-      return await this.commands.run(lua.proclaim, [lock, leader], args, decodeProclaimed);
+      const { is } = await this.commands.run(lua.proclaim, [lock, leader], {
+        hold: id + label,
+        number: said.number,
+        client: this.#clientId,
+        value: said.value,
+        ttl: PROCLAIM_TTL_LEASES * lease,
+        news,
+      });
+      return is === "owner" || is === "mine" ? "stands" : is;
     } finally {
       said.isUnderWay = false;
     }
   }
 
-  override renew(terms: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+  override renew(terms: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
     return Promise.all(terms.map((term) => this.#renew(term, timeout)));
   }
 
@@ -108,14 +130,8 @@ export class ElectionKind extends HandoffKind {
     const { id, label, name, ttl } = term;
     const { lock, leader } = this.commands.keys.ofElection(name);
     try {
-      const args = [id + label, ttl, PROCLAIM_TTL_LEASES * ttl];
-      const { answer, number } = await this.commands.run(
-        renewTerm,
-        [lock, leader],
-        args,
-        decodeTermRenewal,
-        timeout,
-      );
+      const args = { hold: id + label, ttl, said: PROCLAIM_TTL_LEASES * ttl };
+      const { number, ...answer } = await this.commands.run(renewTerm, [lock, leader], args, timeout);
       const said = this.#said.get(id);
       // It was deleted, or lost with its command. Without this, observers would not learn which
       // client leads until the next proclamation.
@@ -142,12 +158,12 @@ export class ElectionKind extends HandoffKind {
     });
   }
 
-  override async withdraw(hold: Leavable & { readonly token?: number }): Promise<unknown> {
+  override async withdraw(hold: Leavable & { readonly token?: number }): ReturnType<HandoffKind["withdraw"]> {
     this.#said.delete(hold.id);
     const answer = await super.withdraw(hold);
     // A hold that led has been proclaimed, whatever happened to it. No observer has seen a hold
     // that only waited.
-    if (answer === "released" || (hold.token ?? 0) > 0) this.#tellEnd(hold.name);
+    if (answer.is === "released" || (hold.token ?? 0) > 0) this.#tellEnd(hold.name);
     return answer;
   }
 

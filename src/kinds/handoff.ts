@@ -5,34 +5,28 @@ import { SHOWN_MAX } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Ask, Callback, Leavable, LockKind, Meant, YieldAsk } from "../engine/lock-kind.ts";
-import { plain, type Sent } from "../redis/call.ts";
+import type { Sent } from "../redis/call.ts";
+import { type Args, ordered, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { FIRST_TOKEN, tokenTime, unexpected, whole } from "../redis/fields.ts";
+import { tokenTime } from "../redis/fields.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   asDigits,
-  decodeCount,
-  decodeHandoffInspection,
-  decodeLeft,
-  decodeRelease,
-  decodeReleases,
-  decodeStayRenewals,
+  attemptOf,
   isApart,
-  type Placed,
+  queueInspectionOf,
   type ReleaseAnswer,
   type RenewAnswer,
-  readAttempt,
   readHeld,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
 import { micros, PreparedStatement, Statement } from "../redis/statement.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
-import { entryPrefix, HoldScripts, NEVER, withoutDefaults } from "./hold-scripts.ts";
+import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
@@ -43,16 +37,17 @@ const TOKEN = 1;
 /** No reply has given the server's time yet. */
 const UNKNOWN = "0";
 
-const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
-
 /** While the keys of a lock are apart, a renewal of the lock alone must still be in time. */
-const renewStays: Script = { ...lua.renewStays, isImpatient: true };
-const releaseStays: Script = { ...lua.releaseStays, isWhole: true };
+const renewStays = { ...lua.renewStays, isImpatient: true as const };
+const releaseStays = { ...lua.releaseStays, isWhole: true as const };
 
-const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
+/** An attempt's, whichever script it has sent. */
+const PLACES = { ...lua.acquire.form.replies, gone: lua.recheck.form.replies.gone };
+
+const RELEASED: ReleaseAnswer = { is: "released" };
 
 const released = (reply: unknown): ReleaseAnswer =>
-  reply === codes.RELEASED ? RELEASED : decodeRelease(plain(reply));
+  reply === codes.RELEASED ? RELEASED : read(lua.release.form.replies, reply);
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and an unlock makes the next one
@@ -69,7 +64,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
   override readonly hasStays: boolean;
   readonly recount = null;
   readonly hasTokens = true;
-  protected override readonly firstToken = FIRST_TOKEN;
   readonly #window: number;
   /** A lock just used is likely to be used again. */
   #latest: HandoffKeys | null = null;
@@ -116,7 +110,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       last.counted !== counted
     ) {
       const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
-      const args = withoutDefaults([owner, lease, notAfter, entry, flag, passes]);
+      const args = ordered(lua.acquire, { hold: owner, lease, notAfter, entry, told: flag, passes });
       const statement = new PreparedStatement(commands, lua.acquire, made.script, args, NOT_AFTER);
       last = { mode, lease, passes, flag, isHeard, counted, entry, statement };
       made.acquire = last;
@@ -135,29 +129,44 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const first = isKnown ? [] : [commands.keys.anyChannel];
     if (mode === "again") {
       const { entryTtl, channel } = ask;
-      const args = [owner, lease, passes, hold.entry + owner, entryTtl, channel?.counted ? 1 : 0, flag];
+      const args = ordered(lua.recheck, {
+        hold: owner,
+        lease,
+        passes,
+        entry: hold.entry + owner,
+        stays: entryTtl,
+        counted: channel?.counted ? 1 : 0,
+        told: flag,
+      });
       const lines = isKnown ? lua.recheck : lua.firstRecheck;
-      commands.send(new Statement(commands, lines, script, [...args, ...first]), this.attempted, ask);
+      commands.send(new Statement(commands, lines, script, [...args, ...first]), this.#attempted, ask);
       return;
     }
     const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
     const before = after ? after.id + after.label : asDigits(ask.meant ?? null);
-    const args = [owner, lease, Number(notAfter) || NEVER, entry, flag, passes, before, nonce ?? ""];
+    const args = ordered(lua.acquire, {
+      hold: owner,
+      lease,
+      notAfter: Number(notAfter) || NEVER,
+      entry,
+      told: flag,
+      passes,
+      before,
+      nonce: nonce ?? "",
+    });
     const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
     const lines = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(
-      new Statement(commands, lines, keys, [...withoutDefaults(args), ...first]),
-      this.#acquired,
-      ask,
-    );
+    commands.send(new Statement(commands, lines, keys, [...args, ...first]), this.#acquired, ask);
   }
+
+  readonly #attempted = this.attempted((reply) => read(PLACES, reply));
 
   /**
    * Usually the answer is that the hold owns the lock and no caller waits: a single text, the
    * server's time, which is also the token. Or that the lock is held: a single number.
    */
   readonly #acquired = (reply: unknown, call: Sent<Ask>): AttemptAnswer => {
-    if (Array.isArray(reply)) return this.attempted(reply, call);
+    if (Array.isArray(reply)) return this.#attempted(reply, call);
     let answer: AttemptAnswer;
     // A string: a number of an ioredis with `stringNumbers`, or a text of a wrapped connection.
     if (Buffer.isBuffer(reply) || (typeof reply === "string" && Number(reply) < codes.HELD_PACKED)) {
@@ -178,7 +187,13 @@ export class HandoffKind extends HoldScripts implements LockKind {
     // RACE: a forged grant gives a token of fewer digits. A statement with another length would shift
     // all later replies of the connection.
     if (made.release?.holdLength !== owner.length || made.release.numberLength !== token.length)
-      made.release = new PreparedStatement(commands, lua.release, made.script, [owner, token], TOKEN);
+      made.release = new PreparedStatement(
+        commands,
+        lua.release,
+        made.script,
+        ordered(lua.release, { hold: owner, token }),
+        TOKEN,
+      );
     commands.send(made.release, released, callback, owner, token);
   }
 
@@ -186,7 +201,15 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const { hold, lease, passes, flag } = ask;
     const owner = hold.id + hold.label;
     const entry = entryPrefix(ask, this.#window, "", `${passes}`) + owner;
-    const args = [old.id + old.label, old.token, owner, lease, passes, entry, flag];
+    const args = ordered(lua.yield, {
+      old: old.id + old.label,
+      token: old.token,
+      hold: owner,
+      lease,
+      passes,
+      entry,
+      told: flag,
+    });
     const statement = new Statement(this.commands, lua.yield, this.keysOf(hold).script, args);
     this.commands.send(statement, this.#yielded, ask);
   }
@@ -196,13 +219,10 @@ export class HandoffKind extends HoldScripts implements LockKind {
    * any more.
    */
   readonly #yielded = (reply: unknown, { statement, callback }: Sent<YieldAsk>): YieldAnswer => {
-    const answer = plain(reply);
-    const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
-    if (!isPlaced) return decodeRelease(answer);
-    const placed = whole(answer, readAttempt, callback.lease, callback.flag) as Placed;
-    if (placed.is === "owner" && placed.token < FIRST_TOKEN) throw unexpected(answer);
-    this.commands.tellTime(statement.keys, placed.at);
-    return placed;
+    const answer = read(lua.yield.form.replies, reply);
+    if (!("at" in answer)) return answer;
+    this.commands.tellTime(statement.keys, answer.at);
+    return attemptOf(answer, callback);
   };
 
   /** The keys of its family of locks. */
@@ -221,9 +241,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
   // ---- the rare commands
 
   /** Removes a hold from the queue, and from the lock if it owns it. */
-  withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
-    const args = [id, entry && entry + id + label];
-    return this.commands.run(lua.leave, this.keysOf({ name }).script, args, decodeLeft);
+  withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<{ readonly is: "released" | "gone" }> {
+    const args = { hold: id, entry: entry && entry + id + label };
+    return this.commands.run(lua.leave, this.keysOf({ name }).script, args);
   }
 
   protected override ownerOf({ id, label }: { readonly id: string; readonly label: string }): string {
@@ -234,12 +254,13 @@ export class HandoffKind extends HoldScripts implements LockKind {
     return this.keysOf({ name }).lock;
   }
 
-  override async renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+  override async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
-    const args = holds.flatMap(({ id, label, ttl, flag }) => [id + label, ttl, flag ?? "-"]);
+    const args = holds.map(({ id, label, ttl, flag }) => ({ hold: id + label, ttl, told: flag ?? "-" }));
     try {
-      return await this.commands.run(renewStays, keys, args, decodeStayRenewals, timeout);
+      const { at, all } = await this.commands.run(renewStays, keys, args, timeout);
+      return all.map((answer) => ({ ...answer, at }));
     } catch (error) {
       if (!isApart(error)) throw error;
       // That answer says that the hold is ours, and nothing about waiters.
@@ -247,13 +268,17 @@ export class HandoffKind extends HoldScripts implements LockKind {
     }
   }
 
-  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> => {
+  override readonly releaseAll = async (
+    holds: readonly Hold[],
+    isFirst: boolean,
+  ): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
-    const args = holds.flatMap(({ id, label, token }) => [id + label, token]);
+    const args = holds.map(({ id, label, token }) => ({ hold: id + label, token }));
     // In Cluster each is sent as text, because each may go to another server.
     const script = isFirst || this.commands.isCluster ? releaseStays : lua.releaseStays;
-    return this.commands.run(script, keys, args, decodeReleases);
+    const { clock, all } = await this.commands.run(script, keys, args);
+    return all.map(({ is }) => ({ is, clock }));
   };
 
   override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>
@@ -268,15 +293,16 @@ export class HandoffKind extends HoldScripts implements LockKind {
   }
 
   inspect(name: string, nonce?: string): Promise<Inspected> {
-    return this.#inspect(name, nonce === undefined ? [SHOWN_MAX] : [SHOWN_MAX, `?${nonce}`]);
+    return this.#inspect(name, { most: SHOWN_MAX, nonce: nonce && `?${nonce}` });
   }
 
   override holder(name: string): Promise<Inspected> {
-    return this.#inspect(name, [0]);
+    return this.#inspect(name, { most: 0 });
   }
 
-  #inspect(name: string, args: (string | number)[]): Promise<Inspected> {
-    return this.commands.run(lua.inspect, this.keysOf({ name }).script, args, decodeHandoffInspection);
+  async #inspect(name: string, args: Args<typeof lua.inspect>): Promise<Inspected> {
+    const seen = await this.commands.run(lua.inspect, this.keysOf({ name }).script, args);
+    return queueInspectionOf(seen.at, seen);
   }
 
   async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
@@ -288,8 +314,8 @@ export class HandoffKind extends HoldScripts implements LockKind {
         return 0;
       meant = seen.token;
     }
-    const args = [encodeLabel(label), asDigits(meant)];
-    return this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args, decodeCount);
+    const args = { label: encodeLabel(label), token: asDigits(meant) };
+    return (await this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args)).count;
   }
 
   /** Does this id name that holder? */

@@ -2,20 +2,20 @@ import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Ask, AttemptOptions, LockKind } from "../engine/lock-kind.ts";
-import { plain, type Sent } from "../redis/call.ts";
+import type { Decode } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
-import { Fields, unexpected, whole } from "../redis/fields.ts";
+import { unexpected } from "../redis/fields.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
+import type { handoffLua } from "../redis/lua.generated.ts";
 import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
-  decodeRenewals,
+  type AttemptReply,
+  attemptOf,
   type HolderFlag,
   type RenewAnswer,
-  readAttempt,
 } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
 
 /** No reply has given the server's time yet: a command may run whenever it arrives. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -35,14 +35,8 @@ export function entryPrefix(ask: AttemptOptions, window: number, mode: string, n
   return hold.entry;
 }
 
-/**
- * Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing
- * are left out.
- */
-export function withoutDefaults(args: (string | number)[]): (string | number)[] {
-  while (args.at(-1) === "" || args.at(-1) === 0) args.pop();
-  return args;
-}
+/** The scripts that every protocol has in the same form. */
+type Renewing = Readonly<Pick<typeof handoffLua, "renew" | "confirm">>;
 
 /** The most keys of one lock. */
 const OWN_KEYS = 4;
@@ -62,8 +56,6 @@ export abstract class HoldScripts {
   /** True: a caller gets the lock only after `confirm`. */
   readonly isConfirmed: boolean;
   abstract readonly hasTokens: boolean;
-  /** The least token that an acquire of this kind answers. */
-  protected readonly firstToken: number = 0;
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer: LockKind["answer"] = null;
@@ -78,13 +70,9 @@ export abstract class HoldScripts {
    */
   protected knownIn = -1;
   readonly #replication: Replication | null;
-  readonly #lua: { readonly renew: Script; readonly confirm: Script };
+  readonly #lua: Renewing;
 
-  constructor(
-    commands: Commands,
-    replication: Replication | null,
-    lua: { readonly renew: Script; readonly confirm: Script },
-  ) {
+  constructor(commands: Commands, replication: Replication | null, lua: Renewing) {
     this.commands = commands;
     this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
     this.isConfirmed = replication !== null;
@@ -115,30 +103,27 @@ export abstract class HoldScripts {
    * The full text in Redis of the holder with this id, of which people see a part. Null: that
    * holder does not hold the lock.
    */
-  protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
-    const text = await this.commands.run(inspect, keys, [], (reply) => new Fields(reply).text());
-    return withoutBits(text) === id ? text : null;
+  protected async holderWith(id: string, seen: Promise<{ readonly hold: string }>): Promise<string | null> {
+    const { hold } = await seen;
+    return withoutBits(hold) === id ? hold : null;
   }
 
   /**
-   * Reads the answer of an attempt. It gives the server's time, and proves that no right is
-   * missing: otherwise it would be an error.
+   * Reads the answers of attempts with a kind's own `read`. They give the server's time, and prove
+   * that no right is missing: otherwise they would be errors.
    */
-  protected readonly attempted = (
-    reply: unknown,
-    { statement, callback, epoch }: Sent<Ask>,
-  ): AttemptAnswer => {
-    const answer = whole(plain(reply), readAttempt, callback.lease, callback.flag);
-    const { is } = answer;
-    const { keys } = statement;
-    const isOdd =
-      is === "owner" ? answer.token < this.firstToken || answer.token > 0 !== this.hasTokens : false;
-    // Only a member of a multi-lock is blocked: it names the lock before it, too.
-    if (isOdd || (is === "blocked" && keys.names.length <= OWN_KEYS)) throw unexpected(reply);
-    this.commands.tellTime(keys, answer.at);
-    this.knownIn = epoch;
-    return answer;
-  };
+  protected attempted(read: (reply: unknown) => AttemptReply): Decode<AttemptAnswer, Ask> {
+    return (reply, { statement: { keys }, callback, epoch }) => {
+      const answer = attemptOf(read(reply), callback);
+      const { is } = answer;
+      const isOdd = is === "owner" && answer.token > 0 !== this.hasTokens;
+      // Only a member of a multi-lock is blocked: it names the lock before it, too.
+      if (isOdd || (is === "blocked" && keys.names.length <= OWN_KEYS)) throw unexpected(reply);
+      this.commands.tellTime(keys, answer.at);
+      this.knownIn = epoch;
+      return answer;
+    };
+  }
 
   /**
    * Sent on the asker's own channel. Only the asker's id is taken from its message; the answer
@@ -153,10 +138,10 @@ export abstract class HoldScripts {
     publishProbe(commands, commands.keys.channelOf(asker, name), message).catch(() => {});
   }
 
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+  async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
     const keys = holds.map(({ name }) => this.keyOf(name));
-    const args = holds.flatMap((hold) => [this.ownerOf(hold), hold.ttl]);
-    return this.commands.run(this.#lua.renew, keys, args, decodeRenewals, timeout);
+    const args = holds.map((hold) => ({ hold: this.ownerOf(hold), ttl: hold.ttl }));
+    return (await this.commands.run(this.#lua.renew, keys, args, timeout)).all;
   }
 
   /** With replicas, these must confirm it. */
@@ -167,9 +152,13 @@ export abstract class HoldScripts {
     flag: HolderFlag | null = null,
   ): Promise<RenewAnswer> {
     const { name, id, label } = hold;
-    const args = [this.ownerOf(hold), ttl];
-    if (this.#replication)
-      return this.#replication.confirm(name, this.keyOf(name), this.#lua.confirm, args, timeout);
+    if (this.#replication) {
+      const key = this.keyOf(name);
+      const args = { hold: this.ownerOf(hold), ttl };
+      return this.#replication.confirm(name, key, (commands) =>
+        commands.run(this.#lua.confirm, [key], args, timeout),
+      );
+    }
     const [answer] = await this.renew([{ name, id, label, ttl, record: null, flag: flag }], timeout);
     if (!answer) throw unexpected(answer);
     return answer;

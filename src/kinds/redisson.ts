@@ -8,17 +8,11 @@ import {
   type Meant,
   tell,
 } from "../engine/lock-kind.ts";
+import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Keys } from "../redis/keys.ts";
 import type { Replication } from "../redis/replication.ts";
-import {
-  decodeCount,
-  decodeInspection,
-  decodeRelease,
-  decodeRenewed,
-  type ReleaseAnswer,
-  type RenewAnswer,
-} from "../redis/replies.ts";
+import { inspectionOf, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import { Statement } from "../redis/statement.ts";
 import { quote } from "../util/quote.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
@@ -51,6 +45,7 @@ export class RedissonKind extends HoldScripts implements LockKind {
   readonly hasTokens: boolean;
   readonly yield = null;
   readonly serverGroup = null;
+  readonly #attempted = this.attempted((reply) => read(lua.acquire.form.replies, reply));
   readonly #isFenced: boolean;
   readonly #uuid = newRedissonId();
 
@@ -79,11 +74,15 @@ export class RedissonKind extends HoldScripts implements LockKind {
     const { name } = hold;
     const isKnown = this.knownIn === commands.epoch;
     const latch = isKnown ? [] : [commands.keys.redissonLatch(name, "0")];
-    const unlooked = isKnown ? "" : commands.keys.redissonChannel(name);
     const keys = commands.keysOf([...this.#counted(name), ...latch]);
-    const fenced = this.#isFenced ? "fenced" : "";
-    const args = [this.ownerOf(hold), ask.lease, commands.notAfter(keys), unlooked, fenced];
-    commands.send(new Statement(commands, lua.acquire, keys, args), this.attempted, ask);
+    const args = ordered(lua.acquire, {
+      owner: this.ownerOf(hold),
+      lease: ask.lease,
+      notAfter: commands.notAfter(keys),
+      channel: isKnown ? "" : commands.keys.redissonChannel(name),
+      fenced: this.#isFenced ? "fenced" : "",
+    });
+    commands.send(new Statement(commands, lua.acquire, keys, args), this.#attempted, ask);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
@@ -91,10 +90,11 @@ export class RedissonKind extends HoldScripts implements LockKind {
     const { commands } = this;
     const { name } = hold;
     const latch = commands.keys.redissonLatch(name, newRequestId());
-    const args = [this.ownerOf(hold), commands.keys.redissonChannel(name), LATCH_TTL];
-    const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
+    const channel = commands.keys.redissonChannel(name);
+    const args = { owner: this.ownerOf(hold), channel, latch: LATCH_TTL };
+    const answer = await commands.run(lua.release, [name, latch], args);
     // The latch has done its work. No caller waits for its deletion; if that fails, it expires.
-    if (answer.is === "released") commands.run(lua.forget, [latch], [], decodeCount).catch(() => {});
+    if (answer.is === "released") commands.run(lua.forget, [latch], {}).catch(() => {});
     return answer;
   }
 
@@ -102,20 +102,20 @@ export class RedissonKind extends HoldScripts implements LockKind {
     tell(this.withdraw(hold), callback);
   }
 
-  readonly recount = (hold: Hold, count: number): Promise<RenewAnswer["is"]> =>
-    this.commands.run(lua.recount, [hold.name], [this.ownerOf(hold), count], decodeRenewed);
+  readonly recount = async (hold: Hold, count: number): Promise<RenewAnswer["is"]> =>
+    (await this.commands.run(lua.recount, [hold.name], { owner: this.ownerOf(hold), count })).is;
 
-  inspect(name: string): Promise<Inspected> {
-    return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
+  async inspect(name: string): Promise<Inspected> {
+    return inspectionOf(await this.commands.run(lua.inspect, this.#counted(name), {}));
   }
 
   async forceRelease(name: string, _label: string | null, { holder, token }: Meant): Promise<number> {
     const { commands } = this;
     const keys = this.#counted(name);
-    const owner = holder === null ? "" : await this.holderWith(holder, lua.inspect, keys);
+    const owner = holder === null ? "" : await this.holderWith(holder, commands.run(lua.inspect, keys, {}));
     if (owner === null) return 0;
-    const args = [commands.keys.redissonChannel(name), token ?? "", owner];
-    return commands.run(lua.forceRelease, keys, args, decodeCount);
+    const args = { channel: commands.keys.redissonChannel(name), token: token ?? "", owner };
+    return (await commands.run(lua.forceRelease, keys, args)).count;
   }
 
   /** The lock, and the counter of its tokens if it has one. */

@@ -9,9 +9,10 @@ import {
   type Meant,
   tell,
 } from "../engine/lock-kind.ts";
+import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
-import { decodeCount, decodeInspection, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
+import { inspectionOf, type ReleaseAnswer } from "../redis/replies.ts";
 import { Statement } from "../redis/statement.ts";
 import { between } from "../util/random.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -36,6 +37,7 @@ export class SpinKind extends HoldScripts implements LockKind {
   readonly yield = null;
   readonly recount = null;
   readonly serverGroup = null;
+  readonly #attempted = this.attempted((reply) => read(lua.acquire.form.replies, reply));
 
   constructor(commands: Commands, replication: Replication | null, passes: number) {
     super(commands, replication, lua);
@@ -46,27 +48,33 @@ export class SpinKind extends HoldScripts implements LockKind {
     const { commands } = this;
     const { name, id } = ask.hold;
     const keys = commands.keysOf([name]);
-    const unlooked = this.knownIn === commands.epoch ? 0 : 1;
-    const args = [id, ask.lease, commands.notAfter(keys), unlooked];
-    commands.send(new Statement(commands, lua.acquire, keys, args), this.attempted, ask);
+    const first = this.knownIn === commands.epoch ? 0 : 1;
+    const args = ordered(lua.acquire, {
+      owner: id,
+      lease: ask.lease,
+      notAfter: commands.notAfter(keys),
+      first,
+    });
+    commands.send(new Statement(commands, lua.acquire, keys, args), this.#attempted, ask);
   }
 
   withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
-    return this.commands.run(lua.release, [name], [id], decodeRelease);
+    return this.commands.run(lua.release, [name], { owner: id });
   }
 
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
     tell(this.withdraw(hold), callback);
   }
 
-  inspect(name: string): Promise<Inspected> {
-    return this.commands.run(lua.inspect, [name], [], decodeInspection);
+  async inspect(name: string): Promise<Inspected> {
+    return inspectionOf(await this.commands.run(lua.inspect, [name], {}));
   }
 
   async forceRelease(name: string, _label: string | null, { holder }: Meant): Promise<number> {
-    const owner = holder === null ? null : await this.holderWith(holder, lua.inspect, [name]);
+    const { commands } = this;
+    const owner = holder && (await this.holderWith(holder, commands.run(lua.inspect, [name], {})));
     if (holder !== null && owner === null) return 0;
-    return this.commands.run(lua.forceRelease, [name], owner === null ? [] : [owner], decodeCount);
+    return (await commands.run(lua.forceRelease, [name], { owner: owner ?? undefined })).count;
   }
 }
 

@@ -4,9 +4,9 @@ import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
-import { whole } from "../redis/fields.ts";
+import { unexpected } from "../redis/fields.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { readSeen } from "../redis/replies.ts";
+import { queueInspectionOf } from "../redis/replies.ts";
 
 interface Named {
   readonly kind: "lock" | "election";
@@ -29,22 +29,17 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
       return [lock, queue];
     });
     // The script splits those with long queues over several commands, so that none takes long.
-    found.push(...(await commands.run(lua.locks, keys, [SHOWN_MAX], decode)));
+    const { at, all } = await commands.run(lua.locks, keys, { most: SHOWN_MAX });
+    // Without any, this would be asked forever.
+    if (all.length === 0) throw unexpected(all);
+    for (const { seen } of all) {
+      const { hold, token = 0, remaining = 0, told = 0, waiters } = seen;
+      const shown = hold === undefined ? null : { hold, token, remaining, told, waiters };
+      found.push(shown && queueInspectionOf(at, shown));
+    }
   }
   return found;
 }
-
-const decode = (reply: unknown): (Inspected | null)[] =>
-  whole(reply, (from) => {
-    const now = from.number();
-    const found = from.each(() => {
-      const look = from.list();
-      return look.isOver ? null : readSeen(now, look);
-    });
-    // Without any, this would be asked forever.
-    if (found.length === 0) throw from.unexpected();
-    return found;
-  });
 
 /** What an inspection of a lock shows; null: it is neither held nor waited for. */
 export type Look = Omit<Listed, "kind" | "name">;

@@ -5,7 +5,7 @@ import type { CountedInspection } from "../redis/counted-replies.ts";
 import type { Place } from "../redis/driver.ts";
 import type { FoundKey, GrantProtocol } from "../redis/keys.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { decodeInspection, unavailable } from "../redis/replies.ts";
+import { inspectionOf, unavailable } from "../redis/replies.ts";
 import { orAbort } from "../util/abort.ts";
 import { Glob } from "./glob.ts";
 import { inspectAll, type Look, ofCounted, ofExclusive } from "./inspections.ts";
@@ -148,7 +148,7 @@ export class Lister {
   async #inspect({ kind, name }: Candidate): Promise<Look | null> {
     if (kind === "readWrite" || kind === "semaphore")
       return ofCounted(await this.#inspections[kind](name), kind);
-    const inspected = await this.#commands.run(lua.redisson, [name], [], decodeInspection);
+    const inspected = inspectionOf(await this.#commands.run(lua.redisson, [name], {}));
     return REDISSON_OWNER.test(inspected.holder?.id ?? "") ? ofExclusive(inspected) : null;
   }
 }

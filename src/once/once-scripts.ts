@@ -2,18 +2,11 @@ import type { Interval } from "../api/once.ts";
 import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal, Renewer } from "../engine/lease/renewer.ts";
-import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { type Fields, whole } from "../redis/fields.ts";
+import { unexpected } from "../redis/fields.ts";
 import { onceLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
-import {
-  decodeLeft,
-  decodeRelease,
-  decodeRenewals,
-  type ReleaseAnswer,
-  type RenewAnswer,
-} from "../redis/replies.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 
 /** The answer to an attempt to begin. `at` and `begin` are the server's time in µs. */
@@ -59,25 +52,32 @@ export class OnceScripts implements Renewer {
    * `before`: in ms of the server's time. From then on it begins nothing, and only tells whether its
    * turn runs.
    */
-  begin(hold: Hold, interval: Interval, timeout: number, before: number): Promise<BeginAnswer> {
-    const { every, lease, onCrash, aligned } = interval;
+  async begin(hold: Hold, interval: Interval, timeout: number, before: number): Promise<BeginAnswer> {
+    const { every, lease, onCrash: crash, aligned } = interval;
     const key = this.#keyOf(hold.name);
     const latest = this.#commands.notAfter(key, timeout);
     const until = latest === 0 ? NEVER : Math.min(latest, before) * 1_000;
-    const args = [hold.id, lease, every, aligned ? 1 : 0, onCrash, until];
-    return this.#commands.run(lua.begin, [key], args, (reply) => this.#begun(key, reply), timeout);
-  }
-
-  #begun(key: string, reply: unknown): BeginAnswer {
-    const { at, answer } = whole(reply, readBegun);
+    const args = { hold: hold.id, lease, every, aligned: aligned ? 1 : 0, crash, before: until };
+    const answer = await this.#commands.run(lua.begin, [key], args, timeout);
+    const { is, at } = answer;
+    // A turn begins at the time of its answer; a copy of the command finds an earlier one.
+    if (is === "owner" && answer.begin !== at) throw unexpected(answer);
     this.#commands.tellTime(key, at);
-    return answer;
+    switch (is) {
+      case "stale":
+        return { is };
+      case "held":
+        return { is: "running", remaining: answer.ttl };
+      case "gone":
+        return { is: "done", remaining: answer.ttl };
+    }
+    return { is: "ours", at, begin: answer.begin, ttl: answer.ttl };
   }
 
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+  async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
     const keys = holds.map(({ name }) => this.#keyOf(name));
-    const args = holds.flatMap(({ id, ttl }) => [id, ttl]);
-    return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
+    const args = holds.map(({ id, ttl }) => ({ hold: id, ttl }));
+    return (await this.#commands.run(lua.renew, keys, args, timeout)).all;
   }
 
   /**
@@ -85,47 +85,28 @@ export class OnceScripts implements Renewer {
    */
   async confirm({ id, name, ttl }: Hold, timeout: number): Promise<RenewAnswer | null> {
     if (!this.#replication) return null;
+    const key = this.#keyOf(name);
     // One ms more than it can have: without a write, WAIT would have nothing to wait for.
-    return this.#replication.confirm(name, this.#keyOf(name), lua.renew, [id, ttl + 1], timeout);
+    const args = [{ hold: id, ttl: ttl + 1 }];
+    return this.#replication.confirm(name, key, async (commands) => {
+      const { all } = await commands.run(lua.renew, [key], args, timeout);
+      if (all.length !== 1) throw unexpected(all);
+      return all[0] as RenewAnswer;
+    });
   }
 
   /** `begin`: from its answer, in µs. */
   end({ id, name }: Hold, { every, aligned }: Interval, begin: number): Promise<ReleaseAnswer> {
-    return this.#commands.run(
-      lua.end,
-      [this.#keyOf(name)],
-      [id, every, aligned ? 1 : 0, begin],
-      decodeRelease,
-    );
+    const args = { hold: id, every, aligned: aligned ? 1 : 0, begin };
+    return this.#commands.run(lua.end, [this.#keyOf(name)], args);
   }
 
   /** Withdraws a turn whose body never ran; safe at any time, any number of times. */
   withdraw({ id, name }: { readonly id: string; readonly name: string }): Promise<unknown> {
-    return this.#commands.run(lua.leave, [this.#keyOf(name)], [id], decodeLeft);
+    return this.#commands.run(lua.leave, [this.#keyOf(name)], { hold: id });
   }
 
   #keyOf(name: string): string {
     return this.#commands.keys.ofOnce(name);
   }
-}
-
-function readBegun(from: Fields): { readonly at: number; readonly answer: BeginAnswer } {
-  const code = from.next();
-  const at = from.number();
-  switch (code) {
-    case codes.OWNER:
-    case codes.MINE: {
-      const begin = from.number();
-      // A turn begins at the time of its answer; a copy of the command finds an earlier one.
-      if (code === codes.OWNER && begin !== at) break;
-      return { at, answer: { is: "ours", at, begin, ttl: from.number() } };
-    }
-    case codes.HELD:
-      return { at, answer: { is: "running", remaining: from.ttl() } };
-    case codes.GONE:
-      return { at, answer: { is: "done", remaining: from.ttl() } };
-    case codes.STALE:
-      return { at, answer: { is: "stale" } };
-  }
-  throw from.unexpected();
 }

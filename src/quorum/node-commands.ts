@@ -1,28 +1,23 @@
-import type { RedisArgument } from "../api/redis.ts";
+import type { Answer, Args, Procedure } from "../redis/codec.ts";
 import { isReplyError, type Link } from "../redis/driver.ts";
-import { type Fields, whole } from "../redis/fields.ts";
 import type { QuorumKeys } from "../redis/keys.ts";
-import { decodeRelease, decodeRenewal, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import { clocks } from "../util/clock.ts";
 import { quorumLua as lua } from "./lua.generated.ts";
 import type { QuorumSettings } from "./options.ts";
 
 /** Given up with the connection: on the next one a process may answer that has lost all data. */
-const acquire: Script = { ...lua.acquire, isBound: true };
-const join: Script = { ...lua.join, isBound: true };
-const agree: Script = { ...lua.agree, isBound: true };
-const introduce: Script = { ...lua.introduce, isBound: true };
+const acquire = { ...lua.acquire, isBound: true as const };
+const join = { ...lua.join, isBound: true as const };
+const agree = { ...lua.agree, isBound: true as const };
+const introduce = { ...lua.introduce, isBound: true as const };
 
 /**
  * One node's answer when it is asked to take a hold. `at` is its own time in µs, which is never
  * compared with another node's.
  */
-export type Vote =
-  | { readonly is: "owner"; readonly at: number; readonly token: number }
-  | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
-  | { readonly is: "stale"; readonly at: number };
+export type Vote = Answer<typeof lua.acquire.form.replies>;
 
 /** One node's answer to the token that results from the majority's votes. */
 export type Agreement = "agreed" | "late" | "gone" | "taken";
@@ -70,28 +65,29 @@ export class NodeCommands {
     this.commands = new ScriptRunner(link, settings.replyTimeout, settings.prefix);
   }
 
-  protected acquire(hold: NodeHold, { lease, token, passes }: Wish): Promise<Vote> {
-    return this.#take(acquire, hold, lease, token, passes);
+  protected acquire({ keys, id: hold }: NodeHold, { lease, token, passes }: Wish): Promise<Vote> {
+    const { timeout, notAfter } = this.#limits(keys, lease);
+    return this.#run(acquire, keys, { hold, lease, token, passes, notAfter }, timeout);
   }
 
   /**
    * Asks the node to take a hold that a majority has granted. Sent before this returns, so that
    * nothing is sent after the hold may have ended.
    */
-  join(hold: NodeHold, ttl: number, token: number, last: number): Promise<Vote> {
-    return this.#take(join, hold, ttl, token, last);
+  join({ keys, id: hold }: NodeHold, ttl: number, token: number, last: number): Promise<Vote> {
+    const { timeout, notAfter } = this.#limits(keys, ttl);
+    return this.#run(join, keys, { hold, ttl, token, last, notAfter }, timeout);
   }
 
-  #take(script: Script, { keys, id }: NodeHold, ttl: number, ...tokens: number[]): Promise<Vote> {
+  #limits({ clock }: QuorumKeys, ttl: number): { readonly timeout: number; readonly notAfter: number } {
     const timeout = Math.min(this.settings.nodeTimeout, ttl);
-    const decode = this.commands.timed(keys.clock, decodeVote);
-    const notAfter = this.commands.notAfter(keys.clock, timeout);
-    return this.#run(script, keys, [id, ttl, ...tokens, notAfter], decode, timeout);
+    return { timeout, notAfter: this.commands.notAfter(clock, timeout) };
   }
 
   /** Stores the token that results from the majority's votes. */
   async agree({ keys, id }: NodeHold, token: number, last: number): Promise<Agreement> {
-    return this.#run(agree, keys, [id, token, last], decodeAgreement, this.settings.nodeTimeout);
+    const { is } = await this.#run(agree, keys, { hold: id, token, last }, this.settings.nodeTimeout);
+    return is === "owner" ? "agreed" : is === "stale" ? "late" : is;
   }
 
   /**
@@ -99,32 +95,32 @@ export class NodeCommands {
    * is always true.
    */
   renew({ keys, id }: NodeHold, ttl: number, timeout: number): Promise<RenewAnswer> {
-    return this.#run(lua.renew, keys, [id, ttl], decodeRenewal, timeout);
+    return this.#run(lua.renew, keys, { hold: id, ttl }, timeout);
   }
 
   /** `wakes`: notifies waiters. `last`: 0 for a hold without a token. */
   async release({ keys, id }: NodeHold, wakes: boolean, last: number): Promise<ReleaseAnswer> {
     const { epoch } = this.commands;
     const channel = wakes ? channelAt(this, keys.free) : "";
-    const answer = await this.#run(lua.release, keys, [id, channel, last], decodeRelease);
+    const answer = await this.#run(lua.release, keys, { hold: id, channel, last });
     // A copy of our own command ran, and the connection broke before its reply came: unless the
     // node had voted, only that copy can have given it the hold's last token.
     const isOwnCopy =
-      answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && answer.clock >= last;
+      answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && (answer.clock ?? 0) >= last;
     return isOwnCopy ? { ...answer, is: "released" } : answer;
   }
 
-  inspect({ keys }: NodeHold): Promise<Holding> {
-    return this.#run(lua.inspect, keys, [], decodeHolding);
+  async inspect({ keys }: NodeHold): Promise<Holding> {
+    const { hold, token, remaining } = await this.#run(lua.inspect, keys, {});
+    return { holder: hold || null, token, ttl: remaining };
   }
 
   /** Which process answers on this connection, and for how many whole seconds it has been up. */
   protected askIdentity(keys: QuorumKeys): Promise<{ uptime: number; runId: string }> {
     const { nodeTimeout, replyTimeout } = this.settings;
-    // Reads its time too: even the first vote must not run after its caller has given up.
-    const decode = this.commands.timed(keys.clock, decodeIntroduction);
     const timeout = this.link.state === "ready" ? nodeTimeout : replyTimeout;
-    return this.#run(introduce, keys, [channelAt(this, keys.free)], decode, timeout);
+    // Tells its time too: even the first vote must not run after its caller has given up.
+    return this.#run(introduce, keys, { channel: channelAt(this, keys.free) }, timeout);
   }
 
   /** For how many ms the node has answered no command. */
@@ -142,17 +138,17 @@ export class NodeCommands {
     return new Error(`node ${this.number}: ${what}`, cause === undefined ? undefined : { cause });
   }
 
-  #run<T>(
-    script: Script,
+  #run<P extends Procedure>(
+    script: P,
     { lock, clock }: QuorumKeys,
-    args: RedisArgument[],
-    decode: (reply: unknown) => T,
+    args: Args<P>,
     timeout?: number,
-  ): Promise<T> {
+  ): Promise<Answer<P["form"]["replies"]>> {
     this.askedSince ??= clocks.mono.now();
-    return this.commands.run(script, [lock, clock], args, decode, timeout).then(
+    return this.commands.run(script, [lock, clock], args, timeout).then(
       (answer) => {
         this.askedSince = null;
+        if ("at" in answer) this.commands.tellTime(clock, answer.at as number);
         return answer;
       },
       (error: unknown) => {
@@ -168,30 +164,3 @@ export class NodeCommands {
 /** Channels are data: each connection's own prefix is added here. */
 export const channelAt = ({ commands }: NodeCommands, channel: string): string =>
   commands.keys.prefix + channel;
-
-const decodeVote = (reply: unknown): Vote => whole(reply, readVote);
-
-function readVote(from: Fields): Vote {
-  const [is, at] = [from.next(), from.number()];
-  switch (is) {
-    case "owner":
-      return { is, at, token: from.number() };
-    case "held":
-      return { is, at, ttl: from.ttl(), holder: from.text() };
-    case "stale":
-      return { is, at };
-  }
-  throw from.unexpected();
-}
-
-const decodeAgreement = (reply: unknown): Agreement => whole(reply, (from) => from.one(AGREEMENTS));
-
-const AGREEMENTS: ReadonlyMap<unknown, Agreement> = new Map(
-  (["agreed", "late", "gone", "taken"] as const).map((word) => [word, word]),
-);
-
-const decodeHolding = (reply: unknown): Holding =>
-  whole(reply, (from) => ({ holder: from.text() || null, token: from.number(), ttl: from.ttl() }));
-
-const decodeIntroduction = (reply: unknown) =>
-  whole(reply, (from) => ({ uptime: from.number(), runId: from.text(), at: from.number() }));

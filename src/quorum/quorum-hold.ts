@@ -1,5 +1,5 @@
 import type { QuorumKeys } from "../redis/keys.ts";
-import { type ReleaseAnswer, type RenewAnswer, UNTOLD } from "../redis/replies.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { isLive, type NodeState } from "./node.ts";
 import type { NodeHold, Vote } from "./node-commands.ts";
 import { NodeVote } from "./node-vote.ts";
@@ -94,14 +94,14 @@ export class QuorumHold implements NodeHold {
     this.renewing();
     const { words, decision } = this.#consult("renewed", ({ node }) => node.renew(this, ttl, timeout));
     const renewed = await decision;
-    if (typeof renewed === "string") return { is: renewed, ttl: 0, ...UNTOLD };
+    if (typeof renewed === "string") return { is: renewed, ttl: 0 };
     // RACE: if each answer were applied when it comes, a node that lost the key would be asked to
     // take it again even if the others have lost it too.
     const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
     void Promise.allSettled(learned).then((all) =>
       this.renewed(this.nodeVotes.filter((_, i) => all[i]?.status === "rejected")),
     );
-    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)), ...UNTOLD };
+    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)) };
   }
 
   /**

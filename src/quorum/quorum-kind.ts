@@ -141,7 +141,7 @@ export class QuorumKind implements LockKind {
     return { is, clock: is === "released" ? clock : 0 };
   }
 
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+  renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
     return Promise.all(holds.map((hold) => this.confirm(hold, hold.ttl, timeout)));
   }
 

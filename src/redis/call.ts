@@ -124,16 +124,3 @@ export interface CallOwner {
    */
   refused(call: Call, error: unknown): void;
 }
-
-/**
- * A reply without Buffers, and with numbers as numbers. With `stringNumbers` ioredis returns
- * numbers as strings, and no other type.
- */
-export function plain(reply: unknown): unknown {
-  if (typeof reply === "number") return reply;
-  if (Buffer.isBuffer(reply)) return reply.toString();
-  if (typeof reply === "string") return Number(reply);
-  if (!Array.isArray(reply)) return reply;
-  for (const [i, item] of reply.entries()) if (typeof item !== "number") reply[i] = plain(item);
-  return reply;
-}

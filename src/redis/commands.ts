@@ -1,6 +1,6 @@
-import type { RedisArgument } from "../api/redis.ts";
 import type { Callback, Decode } from "./call.ts";
-import type { Script, ScriptKeys } from "./script.ts";
+import type { Answer, Args, Procedure } from "./codec.ts";
+import type { ScriptKeys } from "./script.ts";
 import type { Statement } from "./statement.ts";
 import type { Transport } from "./transport.ts";
 
@@ -28,17 +28,13 @@ export interface Commands extends Transport {
     number?: string,
     timeout?: number,
   ): void;
-  /**
-   * As `send`, for rare commands. Resolves with the decoded answer, or rejects with the error of
-   * `decode`.
-   */
-  run<T>(
-    script: Script,
+  /** As `send`, for rare commands. Rejects with a TypeError if the script sends no such reply. */
+  run<P extends Procedure>(
+    script: P,
     keys: ScriptKeys | readonly string[],
-    args: readonly RedisArgument[],
-    decode: (answer: unknown) => T,
+    args: Args<P>,
     timeout?: number,
-  ): Promise<T>;
+  ): Promise<Answer<P["form"]["replies"]>>;
   /** The server that has this key reported this time, in µs. */
   tellTime(key: string | ScriptKeys, micros: number): void;
   /**

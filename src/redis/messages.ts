@@ -4,8 +4,8 @@
 import { decodeLabel } from "../api/label.ts";
 import { connectionLua } from "./client-lua.generated.ts";
 import type { Commands } from "./commands.ts";
-import { Words } from "./fields.ts";
-import { decodeCount } from "./replies.ts";
+import { FIRST_TOKEN } from "./fields.ts";
+import { Words } from "./words.ts";
 
 export type Message =
   | {
@@ -59,7 +59,7 @@ function readMessage(is: string, words: Words): Message | null {
     case "grant":
       return {
         is,
-        token: words.count(),
+        token: words.count(FIRST_TOKEN),
         at: words.count(),
         ttl: words.count(),
         waits: words.flag(),
@@ -70,7 +70,7 @@ function readMessage(is: string, words: Words): Message | null {
     case "share":
       return {
         is: "grant",
-        token: words.count(),
+        token: words.count(FIRST_TOKEN),
         at: words.count(),
         ttl: words.count(),
         waits: words.flag(),
@@ -114,8 +114,8 @@ export function probeMessage(nonce: string): string {
  * Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is
  * refused.
  */
-export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
+export async function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
   // In Cluster the key routes the script to the channel's node.
   const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
-  return commands.run(connectionLua.probe, keys, [channel, message], decodeCount);
+  return (await commands.run(connectionLua.probe, keys, { channel, message })).count;
 }

@@ -5,17 +5,18 @@ import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { customTimers } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
+import type { Commands } from "./commands.ts";
 import { type Link, NO_NODE } from "./driver.ts";
-import { decodeRenewal, type RenewAnswer } from "./replies.ts";
-import type { Script } from "./script.ts";
+import type { RenewAnswer } from "./replies.ts";
 import { ScriptRunner } from "./script-runner.ts";
+
+/** Runs a script that writes to the key. */
+type Write = (commands: Commands) => Promise<RenewAnswer>;
 
 interface Job {
   readonly name: string;
   readonly key: string;
-  readonly script: Script;
-  readonly args: readonly (string | number)[];
-  readonly timeout: number;
+  readonly write: Write;
   resolve(answer: RenewAnswer): void;
   reject(error: unknown): void;
 }
@@ -39,19 +40,12 @@ export class Replication {
   }
 
   /**
-   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the
-   * write. The script has `timeout` ms for its answer.
+   * Writes to a key, and resolves with the answer when enough replicas have the write.
    *
    * @throws NotReplicatedError when fewer have it in time; the connection's or the server's error.
    */
-  confirm(
-    name: string,
-    key: string,
-    script: Script,
-    args: readonly (string | number)[],
-    timeout: number,
-  ): Promise<RenewAnswer> {
-    return new Promise((resolve, reject) => this.#add({ name, key, script, args, timeout, resolve, reject }));
+  confirm(name: string, key: string, write: Write): Promise<RenewAnswer> {
+    return new Promise((resolve, reject) => this.#add({ name, key, write, resolve, reject }));
   }
 
   #add(job: Job): void {
@@ -81,12 +75,6 @@ export class Replication {
     return confirmer;
   }
 }
-
-/** The script's result is true when it is read; WAIT may take longer than a grant lasts. */
-const decodeConfirmed = (reply: unknown): RenewAnswer => ({
-  ...decodeRenewal(reply),
-  read: { mono: clocks.mono.now(), wall: clocks.wall.now() },
-});
 
 /** How long the answer to a WAIT may take in addition to its timeout, in ms. */
 const WAIT_REPLY = 1_000;
@@ -145,9 +133,11 @@ class Confirmer {
   async #batch(jobs: readonly Job[]): Promise<void> {
     const { epoch } = this.#commands;
     const answers = await Promise.allSettled(
-      jobs.map(({ key, script, args, timeout }) =>
-        this.#commands.run(script, [key], args, decodeConfirmed, timeout),
-      ),
+      jobs.map(async ({ write }) => {
+        const answer = await write(this.#commands);
+        // It is true when it is read; WAIT may take longer than a grant lasts.
+        return { ...answer, read: { mono: clocks.mono.now(), wall: clocks.wall.now() } };
+      }),
     );
     const isRenewed = (answer: (typeof answers)[number]): boolean =>
       answer.status === "fulfilled" && answer.value.is === "renewed";

@@ -2,9 +2,9 @@ import { type LockError, LockFormatError, LockUnavailableError } from "../api/er
 import type { Inspected } from "../api/lock.ts";
 import type { HoldingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
-import { type Fields, unexpected, whole } from "./fields.ts";
+import { unexpected } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
-// Decodes scripts' answers. One vocabulary for all lock kinds.
+// What answers say to the engine. One vocabulary for all lock kinds.
 
 /** Of an attempt to take a lock, or of a re-check. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
@@ -47,10 +47,10 @@ export type Placed =
       readonly contended?: boolean;
     };
 
-/** Of a release. `clock` is the last fencing token that was given (0: unknown). */
+/** Of a release. `clock` is the last fencing token that was given, if known. */
 export interface ReleaseAnswer {
   readonly is: "released" | "gone" | "taken";
-  readonly clock: number;
+  readonly clock?: number;
 }
 
 /** Of a yield: the place of the new hold, or the state of the old one if it had ended. */
@@ -66,50 +66,67 @@ export type HolderFlag = 0 | 1 | 2;
 export interface RenewAnswer {
   readonly is: "renewed" | "gone" | "taken";
   readonly ttl: number;
-  /** Does a caller wait? Null: unknown from this renewal. */
-  readonly waits: boolean | null;
+  /** Does a caller wait? Undefined: unknown from this renewal. */
+  readonly waits?: boolean;
   /**
-   * The server's time in µs: every later holder's token is higher. 0: unknown from this renewal.
+   * The server's time in µs: every later holder's token is higher. 0 or undefined: unknown from this
+   * renewal.
    */
-  readonly at: number;
-  /** Is the holder notified of waiters from now on? */
-  readonly isTold: boolean;
+  readonly at?: number;
+  /** The holder's state from now on. */
+  readonly told?: HolderFlag;
   /** When it was read, on both clocks, if replicas were waited for since then. */
   readonly read?: { readonly mono: number; readonly wall: number };
 }
 
+/** What the scripts of all kinds answer to an attempt. Some have fields that others lack. */
+type PlaceReply =
+  | { readonly is: "owner"; readonly at: number; readonly token: number; readonly waits?: boolean }
+  | {
+      readonly is: "mine";
+      readonly at: number;
+      readonly token: number;
+      readonly ttl: number;
+      readonly waits?: boolean;
+      readonly told?: HolderFlag;
+    }
+  | {
+      readonly is: "held";
+      readonly at: number;
+      readonly ttl: number;
+      readonly place: number;
+      readonly told?: HolderFlag;
+      readonly holder?: string;
+    };
+
+export type AttemptReply = PlaceReply | { readonly is: "gone" | "stale" | "blocked"; readonly at: number };
+
+interface Asked {
+  readonly lease: number;
+  readonly flag: HolderFlag;
+}
+
 /** Of an attempt with a lease of that many ms, and this digit. */
-export function readAttempt(from: Fields, lease: number, told: unknown): AttemptAnswer {
-  const code = from.next();
-  const at = from.number();
-  switch (code) {
-    case codes.OWNER: {
-      const token = from.number();
-      return { is: "owner", at, token, ttl: lease, already: false, waits: from.flag(), isTold: isTold(told) };
+export function attemptOf(answer: PlaceReply, asked: Asked): Placed;
+export function attemptOf(answer: AttemptReply, asked: Asked): AttemptAnswer;
+export function attemptOf(answer: AttemptReply, { lease, flag }: Asked): AttemptAnswer {
+  const { is, at } = answer;
+  switch (is) {
+    case "owner": {
+      const { token, waits = false } = answer;
+      return { is, at, token, ttl: lease, already: false, waits, isTold: flag > 0 };
     }
-    case codes.MINE: {
-      const token = from.number();
-      const ttl = from.ttl();
-      const waits = from.flag();
-      return { is: "owner", at, token, ttl, already: true, waits, isTold: isTold(from.next()) };
+    case "mine": {
+      const { token, ttl, waits = false, told = 0 } = answer;
+      return { is: "owner", at, token, ttl, already: true, waits, isTold: told > 0 };
     }
-    case codes.HELD: {
-      const ttl = from.ttl();
-      const place = from.number();
-      const position = place < 0 ? null : place;
-      const last = from.next();
-      // Kinds whose wake-ups are public name the holder, and do not notify it of waiters.
-      if (typeof last === "string") return { is: "held", at, ttl, position, flag: 0, holder: last };
-      return { is: "held", at, ttl, position, flag: last === 1 || last === 2 ? last : 0 };
+    case "held": {
+      const { ttl, place, told = 0, holder } = answer;
+      const held = { is, at, ttl, position: place < 0 ? null : place, flag: told };
+      return holder === undefined ? held : { ...held, holder };
     }
-    case codes.GONE:
-      return { is: "gone", at };
-    case codes.STALE:
-      return { is: "stale", at };
-    case codes.BLOCKED:
-      return { is: "blocked", at };
   }
-  throw from.unexpected();
+  return { is, at };
 }
 
 /**
@@ -131,92 +148,31 @@ export function readHeld(reply: unknown, notAfter: number): Extract<Placed, { is
 
 const LOW = 2 ** 29;
 
-const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
-
-/** Of a release: a code, or a code and the last fencing token. */
-export function decodeRelease(reply: unknown): ReleaseAnswer {
-  if (reply === codes.RELEASED) return RELEASED;
-  return whole(reply, (from) => ({ is: from.one(ENDINGS), clock: from.number(0) }));
+/** Of a kind without a queue. Its tokens, if any, are no times. `hold` "": it is free. */
+export function inspectionOf({ hold, token, remaining }: Shown): Inspected {
+  if (hold === "") return inspected(null, null);
+  return inspected(holding(partyOf(hold, null), null, { token: token || null, remaining }), null);
 }
 
-const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
-
-const ENDINGS: ReadonlyMap<unknown, ReleaseAnswer["is"]> = new Map([
-  [codes.RELEASED, "released"],
-  [codes.GONE, "gone"],
-  [codes.TAKEN, "taken"],
-]);
-
-/** Of several releases in one command. */
-export const decodeReleases = (reply: unknown): ReleaseAnswer[] =>
-  whole(reply, (from) => {
-    const clock = from.number();
-    return from.each(() => ({ is: from.one(ENDINGS), clock }));
-  });
-
-/** Of a withdrawal that has nothing more to say. */
-export const decodeLeft = (reply: unknown): "released" | "gone" => whole(reply, (from) => from.one(LEFT));
-
-const LEFT: ReadonlyMap<unknown, "released" | "gone"> = new Map([
-  [codes.RELEASED, "released"],
-  [codes.GONE, "gone"],
-]);
-
-const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
-  [codes.RENEWED, "renewed"],
-  [codes.GONE, "gone"],
-  [codes.TAKEN, "taken"],
-]);
-
-export const decodeRenewals = (reply: unknown): RenewAnswer[] =>
-  whole(reply, (from) => from.each(readRenewal));
-
-export const decodeRenewal = (reply: unknown): RenewAnswer => whole(reply, readRenewal);
-
-export const readRenewal = (from: Fields): RenewAnswer => ({
-  is: from.one(RENEWALS),
-  ttl: from.ttl(),
-  ...UNTOLD,
-});
-
-/** Of a renewal that reports neither waiters nor tokens. */
-export const UNTOLD = { waits: null, at: 0, isTold: false } as const;
-
-export const decodeStayRenewals = (reply: unknown): RenewAnswer[] =>
-  whole(reply, (from) => {
-    const at = from.number();
-    return from.each(() => ({
-      is: from.one(RENEWALS),
-      ttl: from.ttl(),
-      waits: from.flag(),
-      at,
-      isTold: isTold(from.next()),
-    }));
-  });
-
-export const decodeRenewed = (code: unknown): RenewAnswer["is"] => whole(code, (from) => from.one(RENEWALS));
-
-/** Of a kind without a queue. Its tokens, if any, are no times. */
-export const decodeInspection = (reply: unknown): Inspected =>
-  whole(reply, (from) => {
-    const text = from.text();
-    const has = { token: from.number() || null, remaining: from.ttl() };
-    return inspected(text === "" ? null : holding(partyOf(text, null), null, has), null);
-  });
-
-/** Of the hand-off. */
-export const decodeHandoffInspection = (reply: unknown): Inspected =>
-  whole(reply, (from) => readSeen(from.number(), from));
+interface Shown {
+  readonly hold: string;
+  readonly token: number;
+  readonly remaining: number;
+}
 
 /** Of a lock or an election. `now`: in µs, as tokens and tickets are. */
-export function readSeen(now: number, from: Fields): Inspected {
-  const text = from.text();
-  const has = { token: from.number(), remaining: from.ttl() };
-  const kept = from.number() === 2;
+export function queueInspectionOf(
+  now: number,
+  shown: Shown & {
+    readonly told: HolderFlag;
+    readonly waiters: readonly { readonly hold: string; readonly ticket: number }[];
+  },
+): Inspected {
+  const { hold, token } = shown;
   const at = Math.floor(now / 1_000);
-  const holder = text === "" ? null : holding(partyOf(text, has.token, now), at, has);
-  const waiters = from.each(() => waiting(partyOf(from.text(), from.number(), now), at));
-  return inspected(holder, waiters, at, kept);
+  const holder = hold === "" ? null : holding(partyOf(hold, token, now), at, shown);
+  const waiters = shown.waiters.map((one) => waiting(partyOf(one.hold, one.ticket, now), at));
+  return inspected(holder, waiters, at, shown.told === 2);
 }
 
 export function inspected(
@@ -232,9 +188,6 @@ export function inspected(
 /** A token as stored in Redis; null: "". */
 export const asDigits = (token: number | null): string =>
   token === null ? "" : String(token).padStart(16, "0");
-
-/** A number alone: how many holds were ended by force, or how many clients received a message. */
-export const decodeCount = (reply: unknown): number => whole(reply, (from) => from.number());
 
 /**
  * Did Redis refuse a command, as it will whenever it is sent? Every other error may pass: MOVED,

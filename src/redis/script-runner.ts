@@ -4,7 +4,8 @@ import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { queueMicrotask } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
-import { type Call, type Callback, type CallOwner, type Decode, plain } from "./call.ts";
+import type { Call, Callback, CallOwner, Decode } from "./call.ts";
+import { type Answer, type Args, ordered, type Procedure, read } from "./codec.ts";
 import type { Commands } from "./commands.ts";
 import { isReplyError, type Link } from "./driver.ts";
 import { Keys } from "./keys.ts";
@@ -133,21 +134,37 @@ export class ScriptRunner implements Commands, CallOwner {
     return true;
   }
 
-  /**
-   * As `send`, for rare commands. Resolves with the decoded answer, or rejects with the error of
-   * `decode`.
-   */
-  run<T>(
+  /** As `send`, for rare commands. Rejects with a TypeError if the script sends no such reply. */
+  run<P extends Procedure>(
+    script: P,
+    keys: ScriptKeys | readonly string[],
+    args: Args<P>,
+    timeout?: number,
+  ): Promise<Answer<P["form"]["replies"]>> {
+    const decode = (reply: unknown) => read<P["form"]["replies"]>(script.form.replies, reply);
+    return this.#ask(script, keys, ordered(script, args), decode, timeout);
+  }
+
+  /** As `run`, for a script without a form. Resolves with what the library makes of the reply. */
+  runRaw(
+    script: Script,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    timeout: number,
+  ): Promise<unknown> {
+    return this.#ask(script, keys, args, (reply) => reply, timeout);
+  }
+
+  #ask<T>(
     script: Script,
     keys: ScriptKeys | readonly string[],
     args: readonly RedisArgument[],
-    decode: (answer: unknown) => T,
+    decode: (reply: unknown) => T,
     timeout?: number,
   ): Promise<T> {
     return new Promise((answered, failed) => {
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
-      const read = (reply: unknown): T => decode(script.isForeign ? reply : plain(reply));
-      this.send(new Statement(this, script, made, args), read, { answered, failed }, "", "", timeout);
+      this.send(new Statement(this, script, made, args), decode, { answered, failed }, "", "", timeout);
     });
   }
 
@@ -224,18 +241,6 @@ export class ScriptRunner implements Commands, CallOwner {
   tellTime(key: string | ScriptKeys, micros: number): void {
     this.#ahead = micros / 1_000 - clocks.mono.now();
     if (this.isCluster) this.#aheads.set(this.#serverOf(key), this.#ahead);
-  }
-
-  /**
-   * A decoder that also takes the server's time, in µs, from an answer that contains it. `clock`:
-   * names that server.
-   */
-  timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
-    return (reply) => {
-      const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at !== undefined) this.tellTime(clock, answer.at);
-      return answer;
-    };
   }
 
   timeAt(key: string | ScriptKeys): number {

@@ -6,6 +6,8 @@ export interface Script {
   readonly name: string;
   readonly sha: string;
   readonly lua: string;
+  /** Left out: a script of the application, or a part of one. */
+  readonly form?: Form;
   /**
    * A script of the application: runs unchanged, in Cluster too, and its reply has the client
    * library's form.
@@ -23,6 +25,30 @@ export interface Script {
   readonly isImpatient?: true;
   /** Sent as text: a process that ends cannot resend a script that the server does not know. */
   readonly isWhole?: true;
+}
+
+/** What a script takes and answers. */
+export interface Form {
+  /** The arguments that are always sent, and those that may be left out at the end, in order. */
+  readonly args: readonly string[];
+  readonly more?: readonly string[];
+  /** Are they repeated, for each of several locks? */
+  readonly each?: boolean;
+  readonly replies: Rows;
+}
+
+/**
+ * What a list may be: its fields, in order, by the code that it begins with. Several codes have a |
+ * between them; "": it begins with none.
+ */
+export interface Rows {
+  readonly [codes: string]: {
+    /**
+     * A type, see `Value`; or a list, or one with many rows. `name?`: may be missing at the end;
+     * `...name`: rows until the end of the list.
+     */
+    readonly [name: string]: string | Rows | readonly [Rows];
+  };
 }
 
 const made = new Map<Script, Script>();

@@ -18,7 +18,7 @@ describe("the number of permits", () => {
   });
 
   it("is unknown before a caller gives it", async () => {
-    expect(await of(0, "a").try()).toMatchObject({ is: "differs", permits: null });
+    expect(await of(0, "a").try()).toMatchObject({ is: "differs", permits: 0 });
     expect(await stage.redis.keys("*")).toEqual([]);
   });
 
@@ -80,7 +80,7 @@ describe("the number of permits", () => {
     it("counts for all, whatever their code says, and does not expire", async () => {
       const holder = of(5, "a", 3);
       await holder.try();
-      expect(await stage.setPermits(4, 100)).toEqual({ isDone: true, old: 5, used: 3, more: false });
+      expect(await stage.setPermits(4, 100)).toEqual({ is: "released", old: 5, used: 3, more: false });
       expect(await of(77, "b").try()).toMatchObject({ is: "owner" });
       expect(await of(5, "b").try()).toMatchObject({ is: "held" });
       expect(await of(9, "b", 5).try()).toMatchObject({ is: "differs", permits: 4 });
@@ -92,7 +92,7 @@ describe("the number of permits", () => {
     });
 
     it("counts before the first use", async () => {
-      expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: true, old: null, used: 0 });
+      expect(await stage.setPermits(2, 100)).toMatchObject({ is: "released", old: 0, used: 0 });
       expect(await stage.inspect()).toMatchObject({ permits: 2, isSet: true, used: 0 });
       expect(await stage.redis.pttl(stage.keys.hash)).toBe(-1);
       expect(await of(9, "b", 3).try()).toMatchObject({ is: "differs", permits: 2 });
@@ -103,7 +103,7 @@ describe("the number of permits", () => {
       await holder.try();
       await waiter.queue();
       await other.queue();
-      expect(await stage.setPermits(8, 100)).toMatchObject({ isDone: true, used: 8 });
+      expect(await stage.setPermits(8, 100)).toMatchObject({ is: "released", used: 8 });
       expect(await stage.grantees()).toEqual([waiter.id]);
       await stage.setPermits(2, 200);
       expect(await stage.inspect()).toMatchObject({ used: 8, permits: 2 });
@@ -116,8 +116,8 @@ describe("the number of permits", () => {
     it("is not undone by a late copy of an earlier setting", async () => {
       await stage.setPermits(2, 100);
       await stage.setPermits(3, 200);
-      expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: false, old: 3 });
-      expect(await stage.setPermits(3, 200)).toMatchObject({ isDone: true, old: 3 });
+      expect(await stage.setPermits(2, 100)).toMatchObject({ is: "taken", old: 3 });
+      expect(await stage.setPermits(3, 200)).toMatchObject({ is: "released", old: 3 });
       expect(await stage.books()).toMatchObject({ permits: 3 });
     });
 
@@ -125,9 +125,9 @@ describe("the number of permits", () => {
       const ahead = (await stage.micros()) + 3_600_000_000;
       await stage.setPermits(2, ahead);
       const { stamp } = await stage.inspect();
-      expect(await stage.setPermits(3, stamp)).toMatchObject({ isDone: true, old: 2 });
-      expect(await stage.setPermits(4, stamp)).toMatchObject({ isDone: false, old: 3 });
-      expect(await stage.setPermits(2, ahead)).toMatchObject({ isDone: false, old: 3 });
+      expect(await stage.setPermits(3, stamp)).toMatchObject({ is: "released", old: 2 });
+      expect(await stage.setPermits(4, stamp)).toMatchObject({ is: "taken", old: 3 });
+      expect(await stage.setPermits(2, ahead)).toMatchObject({ is: "taken", old: 3 });
       expect(await stage.books()).toMatchObject({ permits: 3 });
     });
   });

@@ -1,20 +1,18 @@
 import { afterAll, beforeAll, beforeEach, onTestFailed } from "vitest";
-import { plain } from "../../src/redis/call.ts";
+import { type Answer, type Args, ordered, read } from "../../src/redis/codec.ts";
 import {
   type CountedAnswer,
   type CountedInspection,
-  type CountedRelease,
-  decodeCounted,
-  decodeCountedInspection,
-  decodeCountedRelease,
-  decodeSetPermits,
+  countedInspectionOf,
+  countedOf,
   decodeTaken,
 } from "../../src/redis/counted-replies.ts";
 import { Keys } from "../../src/redis/keys.ts";
-import { countedLua } from "../../src/redis/lua.generated.ts";
+import { countedLua as lua } from "../../src/redis/lua.generated.ts";
 import { decodeMessage, type Message } from "../../src/redis/messages.ts";
-import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../../src/redis/replies.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
+import { plain } from "../support/plain.ts";
 import { present } from "../support/present.ts";
 import { openScriptServer, type ScriptConnection, type ScriptServer } from "../support/script-server.ts";
 
@@ -63,21 +61,20 @@ export class CountedHold {
 
   async #acquire(entry: string, notAfter = Number.MAX_SAFE_INTEGER): Promise<CountedAnswer> {
     const { mode, permits = ALL, passes = 0 } = this.asked;
-    const upTo = this.upTo > this.units ? this.upTo : "";
-    const args = [
-      this.id,
-      this.lease,
+    const args = ordered(lua.acquire, {
+      hold: this.id,
+      lease: this.lease,
       notAfter,
       mode,
-      digits(this.units),
-      digits(permits),
-      passes || "",
-      upTo,
+      units: digits(this.units),
+      permits: digits(permits),
+      passes,
+      upTo: this.upTo > this.units ? this.upTo : "",
       entry,
-    ];
+    });
     const reply = await this.#stage.run("acquire", ...args);
     return Array.isArray(reply)
-      ? decodeCounted(reply, this.lease)
+      ? countedOf(read(lua.acquire.form.replies, reply), this.lease)
       : decodeTaken(reply, this.lease, this.units);
   }
 
@@ -89,23 +86,27 @@ export class CountedHold {
     return this.#acquire(this.entry, notAfter);
   }
 
-  async recheck(digit: "0" | "1" = "1", entryTtl = 4_500): Promise<CountedAnswer> {
-    const args = [this.id, this.lease, "0", this.entry, entryTtl, digit];
-    return decodeCounted(await this.#stage.run("recheck", ...args), this.lease);
+  async #recheck(lease: number, given: Partial<Args<typeof lua.recheck>>): Promise<CountedAnswer> {
+    const usual = { joins: 0, entry: this.entry, stays: 4_500, counted: 1 };
+    const args = ordered(lua.recheck, { hold: this.id, lease, ...usual, ...given });
+    return countedOf(read(lua.recheck.form.replies, await this.#stage.run("recheck", ...args)), lease);
   }
 
-  async join(lease = this.lease): Promise<CountedAnswer> {
-    const args = [this.id, lease, "1", this.entry, 4_500, "1"];
-    return decodeCounted(await this.#stage.run("recheck", ...args), lease);
+  recheck(counted: "0" | "1" = "1", stays = 4_500): Promise<CountedAnswer> {
+    return this.#recheck(this.lease, { counted, stays });
   }
 
-  async release(stays = 0, token = 1_800_000_000_000_000): Promise<CountedRelease> {
-    const args = stays > 0 ? [this.id, stays, token] : [this.id];
-    return decodeCountedRelease(await this.#stage.run("release", ...args));
+  join(lease = this.lease): Promise<CountedAnswer> {
+    return this.#recheck(lease, { joins: 1 });
   }
 
-  async leave(): Promise<CountedRelease> {
-    return decodeCountedRelease(await this.#stage.run("leave", this.id, this.entry));
+  async release(stays = 0, present = 1_800_000_000_000_000): Promise<ReleaseAnswer> {
+    const args = ordered(lua.release, { hold: this.id, ...(stays > 0 && { stays, present }) });
+    return read(lua.release.form.replies, await this.#stage.run("release", ...args));
+  }
+
+  async leave(): Promise<ReleaseAnswer> {
+    return read(lua.leave.form.replies, await this.#stage.run("leave", this.id, this.entry));
   }
 
   async yieldTo(hold: CountedHold, stays = 0): Promise<unknown> {
@@ -114,7 +115,7 @@ export class CountedHold {
 
   async renew(ttl = this.lease, script: "renew" | "confirm" = "renew"): Promise<RenewAnswer> {
     const { redis, keys } = this.#stage;
-    return decodeRenewal(plain(await redis.eval(countedLua[script].lua, 1, keys.hash, this.id, ttl)));
+    return read(lua.confirm.form.replies, await redis.eval(lua[script].lua, 1, keys.hash, this.id, ttl));
   }
 }
 
@@ -139,7 +140,7 @@ export class CountedStage {
   constructor(args: string[] = []) {
     beforeAll(async () => {
       this.#server = await openScriptServer(args);
-      await this.#server.load(countedLua);
+      await this.#server.load(lua);
       const channels = ["a", "b", "c", "d"].map((client) => this.channel(client));
       await this.#server.listen(channels, (message) => void this.heard.push(message));
     });
@@ -185,17 +186,17 @@ export class CountedStage {
     return this.hold(client, { mode: "p", permits, units, ...asked });
   }
 
-  async run(script: keyof typeof countedLua, ...args: (string | number)[]): Promise<unknown> {
-    const { sha } = countedLua[script];
+  async run(script: keyof typeof lua, ...args: (string | number)[]): Promise<unknown> {
+    const { sha } = lua[script];
     return plain(await this.redis.callBuffer("evalsha", sha, this.names.length, ...this.names, ...args));
   }
 
   async inspect(): Promise<CountedInspection> {
-    return decodeCountedInspection(await this.run("inspect"));
+    return countedInspectionOf(read(lua.inspect.form.replies, await this.run("inspect")));
   }
 
-  async setPermits(n: number, stamp: number): Promise<ReturnType<typeof decodeSetPermits>> {
-    return decodeSetPermits(await this.run("setPermits", n, stamp));
+  async setPermits(n: number, stamp: number): Promise<Answer<typeof lua.setPermits.form.replies>> {
+    return read(lua.setPermits.form.replies, await this.run("setPermits", n, stamp));
   }
 
   /** Every message that was sent before. */

@@ -213,7 +213,9 @@ it("one failed claim costs later callers nothing", async () => {
   });
   onTestFinished(() => replication.close());
   const confirm = (name: string, hold: string) =>
-    replication.confirm(name, name, handoffLua.confirm, [hold, 60_000], 1_000);
+    replication.confirm(name, name, (commands) =>
+      commands.run(handoffLua.confirm, [name], { hold, ttl: 60_000 }, 1_000),
+    );
   for (let i = 0; i < 5; i++) {
     const wrong = confirm(names[0], "somebody else's");
     await Promise.resolve(); // the next one is no part of its batch

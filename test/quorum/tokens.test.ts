@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { failure } from "../contract/observe.ts";
 import { type QuorumParty, QuorumStage, runsQuorum } from "../support/quorum-stage.ts";
 import { until } from "../support/until.ts";
@@ -110,11 +111,11 @@ describe("tokens of a quorum", () => {
     const agree = (hold: string) =>
       admin.eval(quorumLua.agree.lua, 2, stage.key(), stage.clock, hold, `${50 * HOUR}`, `${50 * HOUR}`);
     await setClock(1, 1);
-    expect(await agree("me")).toBe("gone");
+    expect(await agree("me")).toBe(codes.GONE);
     await admin.set(stage.key(), "you 7", "PX", 1_000);
-    expect(await agree("me")).toBe("taken");
+    expect(await agree("me")).toBe(codes.TAKEN);
     await admin.set(stage.key(), `me ${60 * HOUR}`, "PX", 1_000);
-    expect(await agree("me")).toBe("late");
+    expect(await agree("me")).toBe(codes.STALE);
     expect(await admin.get(stage.clock)).toBe("1");
     await admin.del(stage.key());
   });

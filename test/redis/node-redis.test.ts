@@ -145,7 +145,7 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
       const commands = new ScriptRunner(link, 5_000);
       closing.push(() => commands.detach());
       const who = script("return redis.call('GET', KEYS[1])", true);
-      const ask = (): Promise<string> => commands.run(who, ["who"], [], String);
+      const ask = (): Promise<string> => commands.runRaw(who, ["who"], [], 5_000).then(String);
       expect(await ask()).toBe("old");
       way.say(other.port);
       // Those that come in between wait for the new socket, and were meant for the old one.
@@ -199,7 +199,7 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
       const told = record(link);
       const commands = new ScriptRunner(link, 60_000);
       closing.push(() => commands.detach());
-      const ask = (word: string): Promise<string> => commands.run(echo, [], [word], String);
+      const ask = (word: string): Promise<string> => commands.runRaw(echo, [], [word], 60_000).then(String);
       const outcome = (answer: Promise<unknown>): Promise<unknown> =>
         answer.catch((error: Error) => error.message);
       expect(await ask("a")).toBe("a");

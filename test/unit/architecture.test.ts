@@ -68,7 +68,6 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/locks/lease.ts": "what callers hold: without a token, and with one",
   "src/optimistic/attempt.ts": "an attempt, and the error that ends it to begin anew",
   "src/quorum/node.ts": "a node, and the error of one that is not asked",
-  "src/redis/fields.ts": "what Redis says, field by field: of a reply, and of a message",
   "src/redis/ioredis/link.ts":
     "an ioredis connection: where it leads, what it carries, and its nodes in a Cluster",
   "src/redis/statement.ts": "a command that runs a script, and one that is prepared for a lock",

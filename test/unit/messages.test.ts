@@ -57,6 +57,8 @@ describe("a message", () => {
 
   it.each([
     "",
+    // No script gives a token of fewer digits.
+    `grant 999999999999999 1800000000000001 3000 1 ${HOLD} ${KEY}`,
     "recall",
     `recall ${HOLD}`,
     `recall ${HOLD} ${KEY.replaceAll(" ", "_")}`,

@@ -1,51 +1,117 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { ordered, type Procedure, read } from "../../src/redis/codec.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { decodeCounted, decodeCountedInspection } from "../../src/redis/counted-replies.ts";
-import { decodeObserved, decodeProclaimed } from "../../src/redis/election-replies.ts";
-import { Fields, tokenTime, whole } from "../../src/redis/fields.ts";
-import {
-  decodeCount,
-  decodeHandoffInspection,
-  decodeRelease,
-  decodeRenewals,
-  decodeStayRenewals,
-  readAttempt,
-  readHeld,
-} from "../../src/redis/replies.ts";
+import { tokenTime } from "../../src/redis/fields.ts";
+import { countedLua, electionLua, handoffLua, listLua } from "../../src/redis/lua.generated.ts";
+import { readHeld } from "../../src/redis/replies.ts";
+import type { Form } from "../../src/redis/script.ts";
 
 const NOW = 1_800_000_000_000_000;
 
-it("fields are read in their order, each with its type", () => {
-  const from = new Fields([NOW, `${NOW}`, "a text", 1, 0, -1, 5, ["inside"], 7, 8]);
-  expect([from.number(), from.number(), from.text(), from.flag(), from.flag()]).toEqual([
-    NOW,
-    NOW,
-    "a text",
-    true,
-    false,
-  ]);
-  expect([from.ttl(), from.ttl(), from.list().text()]).toEqual([Number.POSITIVE_INFINITY, 5, "inside"]);
-  expect(from.each(() => from.number())).toEqual([7, 8]);
-  expect([from.isOver, from.flag(), from.number(3), from.next()]).toEqual([true, false, 3, undefined]);
+const script = <const F extends Form>(form: F) =>
+  ({ name: "a/script", sha: "", lua: "", form }) satisfies Procedure;
+
+describe("arguments", () => {
+  const some = script({ args: ["hold", "lease"], more: ["entry", "told", "label"], replies: {} });
+
+  it("are put in the order of the script, and those that say nothing are left out at the end", () => {
+    const given = { lease: 5, hold: "a" };
+    expect(ordered(some, given)).toEqual(["a", 5]);
+    expect(ordered(some, { ...given, entry: "", told: 0, label: undefined })).toEqual(["a", 5]);
+    expect(ordered(some, { ...given, told: 2, label: "" })).toEqual(["a", 5, "", 2]);
+    expect(ordered(some, { ...given, label: "x" })).toEqual(["a", 5, "", "", "x"]);
+  });
+
+  it("that are always sent stay in their places", () => {
+    expect(ordered(some, { hold: "", lease: 0 })).toEqual(["", 0]);
+  });
+
+  it("are repeated for several locks, and the last may be a list", () => {
+    const all = [
+      { hold: "a", ttl: 1, told: "-" },
+      { hold: "b", ttl: 2, told: 2 },
+    ];
+    expect(ordered(handoffLua.renewStays, all)).toEqual(["a", 1, "-", "b", 2, 2]);
+    const refs = script({ args: ["held", "refs"], replies: {} });
+    expect(ordered(refs, { held: 1, refs: ["x", "y"] })).toEqual([1, "x", "y"]);
+  });
 });
 
+describe("a reply", () => {
+  const rows = {
+    owner: { at: "µs", waits: "0|1", "told?": "0..2" },
+    "released|gone": {},
+    held: {
+      ttl: "ms",
+      inside: { "": { mode: "r|w" } },
+      each: [{ "": { note: "text" } }],
+      "...all": { mine: {} },
+    },
+  } as const;
+
+  it("is read by its code, field by field", () => {
+    expect(read(rows, [codes.OWNER, NOW, 1])).toEqual({ is: "owner", at: NOW, waits: true });
+    expect(read(rows, [codes.OWNER, `${NOW}`, 0, 2])).toEqual({
+      is: "owner",
+      at: NOW,
+      waits: false,
+      told: 2,
+    });
+    expect([read(rows, codes.GONE), read(rows, [codes.GONE])]).toEqual([{ is: "gone" }, { is: "gone" }]);
+    expect(read(rows, [codes.HELD, -1, ["w"], ["a", "b"], codes.MINE, codes.MINE])).toEqual({
+      is: "held",
+      ttl: Number.POSITIVE_INFINITY,
+      inside: { mode: "w" },
+      each: [{ note: "a" }, { note: "b" }],
+      all: [{ is: "mine" }, { is: "mine" }],
+    });
+  });
+
+  it("is read from bytes, and from strings for numbers, as libraries give them", () => {
+    const expected = { is: "owner", at: NOW, waits: true };
+    expect(read(rows, [codes.OWNER, Buffer.from(`${NOW}`), 1])).toEqual(expected);
+    expect(read(rows, [`${codes.OWNER}`, Buffer.from(`${NOW}`), "1"])).toEqual(expected);
+  });
+});
+
+const attempt = (reply: unknown) => read(handoffLua.acquire.form.replies, reply);
+const units = (reply: unknown) => read(countedLua.acquire.form.replies, reply);
+const permits = (reply: unknown) => read(countedLua.inspect.form.replies, reply);
+const holder = (reply: unknown) => read(handoffLua.inspect.form.replies, reply);
+const release = (reply: unknown) => read(handoffLua.release.form.replies, reply);
+const renewals = (reply: unknown) => read(handoffLua.renew.form.replies, reply);
+const kept = (reply: unknown) => read(handoffLua.renewStays.form.replies, reply);
+const leader = (reply: unknown) => read(electionLua.observe.form.replies, reply);
+
 it.each([
-  ["an attempt", [codes.OWNER, NOW], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
-  ["an attempt", [codes.HELD, NOW, "soon", 0, 0], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
-  ["an attempt", [codes.RENEWED, NOW], (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
-  ["an attempt", "OK", (reply: unknown) => whole(reply, readAttempt, 1_000, 0)],
-  ["units", [codes.MINE, NOW, NOW, 1, 0], (reply: unknown) => decodeCounted(reply, 1_000)],
-  ["units", null, (reply: unknown) => decodeCounted(reply, 1_000)],
-  ["what is shown", [NOW, 5, 1, 2, [["x", "q", 1, NOW, 10]], [], NOW], decodeCountedInspection],
-  ["what is shown", [NOW, 5, 1, 2, "none", [], NOW], decodeCountedInspection],
-  ["what is shown", [NOW, 7, NOW, 10, 0], decodeHandoffInspection],
-  ["a release", [codes.HELD, NOW], decodeRelease],
-  ["a release", {}, decodeRelease],
-  ["renewals", [codes.RENEWED, 10, codes.RENEWED], decodeRenewals],
-  ["kept locks", [NOW, codes.RENEWED, 10, 0, 0, codes.OWNER, 1, 0, 0], decodeStayRenewals],
-  ["a leader", [NOW, 10, 1], decodeObserved],
-  ["a proclamation", codes.RENEWED, decodeProclaimed],
-  ["a forced release", undefined, decodeCount],
+  ["an attempt", [codes.OWNER, NOW], attempt],
+  ["an attempt", [codes.OWNER, NOW, 7, 0], attempt],
+  ["an attempt", [codes.OWNER, NOW, NOW, 0, 0], attempt],
+  ["an attempt", [codes.OWNER, NOW, NOW, 2], attempt],
+  ["an attempt", [codes.HELD, NOW, "soon", 0, 0], attempt],
+  ["an attempt", [codes.HELD, NOW, 10, -2, 0], attempt],
+  ["an attempt", [codes.HELD, NOW, 10, 0, 3], attempt],
+  ["an attempt", [codes.HELD, NOW, 1.5, 0, 0], attempt],
+  ["an attempt", [codes.RENEWED, NOW], attempt],
+  ["an attempt", [[codes.STALE], NOW], attempt],
+  ["an attempt", [Buffer.from(`${codes.STALE}`), NOW], attempt],
+  ["an attempt", [], attempt],
+  ["an attempt", "OK", attempt],
+  ["units", [codes.MINE, NOW, NOW, 1, 0], units],
+  ["units", null, units],
+  ["what is shown", [NOW, 5, 1, 2, ["x", "q", 1, NOW, 10], [], NOW], permits],
+  ["what is shown", [NOW, 5, 1, 2, ["x", "p", 1, NOW], [], NOW], permits],
+  ["what is shown", [NOW, 5, 1, 2, "none", [], NOW], permits],
+  ["what is shown", [NOW, 7, NOW, 10, 0], holder],
+  ["what is shown", [NOW, "", 0, 0, 0, "a waiter"], holder],
+  ["what is shown", [NOW, []], (reply: unknown) => read(listLua.redisson.form.replies, reply)],
+  ["a release", [codes.HELD, NOW], release],
+  ["a release", {}, release],
+  ["renewals", [codes.RENEWED, 10, codes.RENEWED], renewals],
+  ["kept locks", [NOW, codes.RENEWED, 10, 0, 0, codes.OWNER, 1, 0, 0], kept],
+  ["a leader", [NOW, 10, 1], leader],
+  ["a proclamation", codes.RENEWED, (reply: unknown) => read(electionLua.proclaim.form.replies, reply)],
+  ["a forced release", undefined, (reply: unknown) => read(handoffLua.forceRelease.form.replies, reply)],
   ["a taken lock", Buffer.from("6"), tokenTime],
   ["a taken lock", Buffer.from("17959000000000x0"), tokenTime],
   ["a taken lock", Buffer.from("0795900000000000"), tokenTime],
@@ -61,9 +127,9 @@ it.each([
   expect(() => decode(reply)).toThrow(/^Redis gave an unexpected answer, /);
 });
 
-it("the error shows the list in which a field is missing", () => {
-  expect(() => whole([codes.OWNER, 5], readAttempt, 1_000, 0)).toThrow(
-    new TypeError(`Redis gave an unexpected answer, [${codes.OWNER},5]`),
+it("the error shows the whole reply, whose texts may be bytes", () => {
+  expect(() => attempt([codes.OWNER, Buffer.from("5")])).toThrow(
+    new TypeError(`Redis gave an unexpected answer, [${codes.OWNER},"5"]`),
   );
 });
 

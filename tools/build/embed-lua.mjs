@@ -6,11 +6,13 @@
 // Rolldown would then copy every part into every script. A name of lua/constants.lua is replaced by
 // its number. Comments are removed: Redis need not read them. A line of code remains one line,
 // because Redis reports line numbers in errors.
-// Every script must have the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
+// Every script must have the header that people read: KEYS, ARGV, RETURNS, INVARIANTS. Its second
+// and third part are embedded, too: from them TypeScript has the names of arguments and replies.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path/posix";
 import { compileScripts, includeMark } from "./compile-lua.mjs";
+import { formOf } from "./script-form.mjs";
 
 const root = new URL("../../lua/", import.meta.url);
 
@@ -35,6 +37,9 @@ const constants = new Map(
     ([, name, number]) => [name, number],
   ),
 );
+
+/** Those that begin replies: the first ones, from 1 without a gap. */
+const replyCodes = [...constants].filter(([, number], i) => Number(number) === i + 1).map(([name]) => name);
 
 const camel = (text) => text.replace(/\W+(\w)/g, (_, letter) => letter.toUpperCase());
 
@@ -93,7 +98,7 @@ const reached = (paths) => [
   ...new Set(paths.flatMap((path) => [...reached(parts.get(path).includes), path])),
 ];
 
-function embed(folder, file) {
+function embed(folder, file, forms) {
   const path = `${folder}/${file}`;
   const source = readFileSync(new URL(path, root), "utf8");
   for (const word of HEADER)
@@ -102,20 +107,59 @@ function embed(folder, file) {
   const sha = createHash("sha1").update(text).digest("hex");
   const name = path.slice(0, -".lua".length);
   const key = camel(file.slice(0, -".lua".length));
-  const line = `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression} },\n`;
+  const form = formIn(folder, file);
+  const has = form === null ? "" : `, form: ${nameOf(form, forms, camel(`${folder} ${key} form`))}`;
+  const line = `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression}${has} },\n`;
   return { key, line, includes, compiled: { name, sha, text: marked } };
 }
 
+/** What a script takes and answers; null: as a command does. */
+function formIn(folder, file) {
+  const path = `${folder}/${file}`;
+  const form = formOf(path, readFileSync(new URL(path, root), "utf8"));
+  return typeof form === "string" ? formIn(folder, `${form}.lua`) : form;
+}
+
+/** The name of the constant of a form: that of the first one of its module that has the same text. */
+function nameOf(form, forms, name) {
+  const text = JSON.stringify(form);
+  const known = forms.get(text) ?? name;
+  forms.set(text, known);
+  return known;
+}
+
+/** The constants of a module's forms, and of the replies that several of them have. */
+function formsText(forms) {
+  const rows = new Map();
+  for (const [text, form] of forms)
+    for (const [codes, row] of Object.entries(JSON.parse(text).replies)) {
+      const known = rows.get(JSON.stringify(row));
+      if (known) known.isShared = true;
+      else
+        rows.set(JSON.stringify(row), {
+          name: camel(`${form} ${codes || "row"}`),
+          isShared: false,
+        });
+    }
+  const shared = [...rows].filter(([text, { isShared }]) => isShared && text !== "{}");
+  const lines = [...shared.map(([text, { name }]) => [text, name]), ...forms].map(([text, name]) => {
+    let value = text;
+    // A row never contains another one that is shared: lists are parts of one row.
+    for (const [row, { name: as }] of shared) if (row !== text) value = value.replaceAll(`:${row}`, `:${as}`);
+    return `const ${name} = ${value.replace(/"(\w+)":/g, "$1:")} as const;\n`;
+  });
+  return lines.join("");
+}
+
 /** The constant with the scripts of a folder. */
-function protocol(folder) {
+function protocol(folder, forms) {
   const scripts = readdirSync(new URL(`${folder}/`, root))
     .filter((file) => file.endsWith(".lua") && !isPart(`${folder}/${file}`))
     .sort()
-    .map((file) => embed(folder, file));
-  const keys = scripts.map(({ key }) => `"${key}"`).join(" | ");
+    .map((file) => embed(folder, file, forms));
   const lines = scripts.map(({ line }) => line).join("");
   return {
-    text: `export const ${folder}Lua: Readonly<Record<${keys}, Script>> = {\n${lines}};\n`,
+    text: `export const ${folder}Lua = {\n${lines}} satisfies Readonly<Record<string, Script>>;\n`,
     includes: scripts.flatMap((script) => script.includes),
     compiled: scripts.map((script) => script.compiled),
   };
@@ -130,13 +174,15 @@ MODULES[LOCK] = folders.filter((folder) => !owned.includes(folder));
 
 const scripts = [];
 for (const [path, names] of Object.entries(MODULES)) {
-  const protocols = names.map(protocol);
+  const forms = new Map();
+  const protocols = names.map((folder) => protocol(folder, forms));
   scripts.push(...protocols.flatMap(({ compiled }) => compiled));
   const needed = reached(protocols.flatMap(({ includes }) => includes)).map((part) => parts.get(part));
   const script = relative(dirname(path), "redis/script.ts");
   const blocks = [
     `import type { Script } from "${script.startsWith(".") ? script : `./${script}`}";\n`,
     needed.map(({ expression, value }) => `const ${expression} = ${value};\n`).join(""),
+    formsText(forms),
     ...protocols.map(({ text }) => text),
   ];
   write(path, blocks.filter((block) => block !== "").join("\n"));
@@ -146,6 +192,9 @@ write(
   `/** What the numbers in replies mean, and the times that scripts count with. */
 export const codes = {
 ${[...constants].map(([name, number]) => `  ${name}: ${number},\n`).join("")}} as const;
+
+/** The codes that a reply or a row may begin with, as words; by their numbers. */
+export const words: readonly string[] = ["", ${replyCodes.map((name) => JSON.stringify(name.toLowerCase())).join(", ")}];
 `,
 );
 write(

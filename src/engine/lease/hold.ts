@@ -183,12 +183,12 @@ export class Hold {
    * the hold again, and Redis may have granted it again. An answer after the deadline may be about
    * that grant, so it does not count. `flag`: what the renewal asked for; null: nothing.
    */
-  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, flag: HolderFlag | null = null): boolean {
+  renewed(sent: Instant, { ttl, waits, told, read }: Renewed, flag: HolderFlag | null = null): boolean {
     if (this.left(read?.mono, read?.wall) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
-    if (isTold) this.flag = flag || this.flag || 1;
+    if (told) this.flag = flag || this.flag || 1;
     if (waits) this.recall(clocks.mono.now());
     return true;
   }
@@ -219,12 +219,12 @@ export interface Grant {
   readonly units?: number;
 }
 
-/** Redis's answer to a renewal. `waits`: does another caller wait? Null: unknown. */
+/** Redis's answer to a renewal. `waits`: does another caller wait? Undefined: unknown. */
 export interface Renewed {
   readonly ttl: number;
-  readonly waits: boolean | null;
-  /** Is the holder notified of waiters from now on? */
-  readonly isTold: boolean;
+  readonly waits?: boolean;
+  /** Is the holder notified of waiters from now on? Undefined or 0: it is not. */
+  readonly told?: HolderFlag;
   /** When it was read, if not just now. */
   readonly read?: Instant;
 }

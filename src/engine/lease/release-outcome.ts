@@ -29,7 +29,7 @@ export function releaseOutcome(
   kind: Kind,
 ): LockLostError | null {
   if (answer.is === "released" || hold.left() <= 0) return null;
-  const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && answer.clock >= hold.token;
+  const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && (answer.clock ?? 0) >= hold.token;
   if (isOwnCopy) return null;
   return new LockLostError(
     hold.name,

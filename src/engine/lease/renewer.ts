@@ -12,7 +12,7 @@ export interface Renewer {
   /** The longest lease, in ms; left out: as long as a timer can wait. */
   readonly longestLease?: number;
   /** `ttl` in ms, counted from now; never shortens. Rejects when there was no answer within `timeout` ms. */
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]>;
+  renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]>;
 }
 
 /**

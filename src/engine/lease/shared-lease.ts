@@ -327,4 +327,4 @@ export interface Departure extends LockEvent {
   lostAtRelease(error: LockLostError): void;
 }
 
-const GONE: RenewAnswer = { is: "gone", ttl: 0, waits: null, at: 0, isTold: false };
+const GONE: RenewAnswer = { is: "gone", ttl: 0 };

@@ -155,7 +155,7 @@ export class Watchdog {
       hold.asks(terms.lease);
       return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, flag: null };
     });
-    let answers: RenewAnswer[];
+    let answers: readonly RenewAnswer[];
     try {
       answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {

@@ -2,7 +2,6 @@ import { circleText, DeadlockError } from "../../api/errors.ts";
 import type { Events } from "../../api/events.ts";
 import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../../defaults.ts";
 import type { Commands } from "../../redis/commands.ts";
-import { Fields } from "../../redis/fields.ts";
 import { deadlocksLua as lua } from "../../redis/lua.generated.ts";
 import { isRefusal } from "../../redis/replies.ts";
 import { clocks } from "../../util/clock.ts";
@@ -112,10 +111,17 @@ export class Detector {
     const former = [...one.noted].filter((ref) => !held.has(ref));
     for (const ref of held) one.noted.add(ref);
     const life = note && held.size > 0 ? 3 * DEADLOCK_AFTER : 0;
-    const args = [one.id, life, note ? encodeNote(note) : "", held.size, ...held, ...former];
-    const found = await this.#commands.run(lua.note, [this.#commands.keys.waits], args, decodeFound);
+    const { at, notes } = await this.#commands.run(lua.note, [this.#commands.keys.waits], {
+      id: one.id,
+      life,
+      note: note ? encodeNote(note) : "",
+      held: held.size,
+      refs: [...held, ...former],
+    });
     for (const ref of former) one.noted.delete(ref);
-    return found;
+    const found = notes.map((text) => decodeNote(text.note)).filter((seen) => seen !== null);
+    // A note from the future cannot be genuine. It would count as written after any first sight.
+    return { at, notes: found.filter(({ after }) => after <= at) };
   }
 
   async #suspect(one: Watched, circle: Circle): Promise<void> {
@@ -172,14 +178,6 @@ export function detectorOf(
 ): Detector | null {
   if (option === "off") return null;
   return new Detector(commands, context, seeing(inspections), option === "reject");
-}
-
-function decodeFound(reply: unknown): { readonly at: number; readonly notes: readonly Note[] } {
-  const from = new Fields(reply);
-  const at = from.number();
-  const notes = from.each(() => decodeNote(from.text())).filter((note) => note !== null);
-  // A note from the future cannot be genuine. It would count as written after any first sight.
-  return { at, notes: notes.filter(({ after }) => after <= at) };
 }
 
 const MINUTE = 60_000;

@@ -176,4 +176,6 @@ function patchAll(
   }
 }
 
-type Script = (typeof handoffLua)["acquire"];
+interface Script {
+  readonly lua: string;
+}

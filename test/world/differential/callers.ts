@@ -370,15 +370,17 @@ async function runRest(dice: Dice, redis: MemoryRedis): Promise<void> {
     [fencingLua.set, ["value", "PX", "5000"]],
     [fencingLua.check, []],
   ] as const);
-  await runner.run(script, [resource, runner.keys.fence(resource)], [...args, words], String).catch(isStale);
+  await runner
+    .runRaw(script, [resource, runner.keys.fence(resource)], [...args, words], 5_000)
+    .catch(isStale);
 
-  await runner.run(uiLua.notes, [runner.keys.waits], ["100"], String);
+  await runner.run(uiLua.notes, [runner.keys.waits], { most: 100 });
 
   const { id } = client;
   const lease = await client.lock(id).lock();
   const holder = (await client.lock(id).inspect()).holder?.id ?? "";
   for (const hold of [holder, "another"])
-    await runner.run(handoffLua.renew, [runner.keys.of(id).lock], [hold, dice.pick([100, 60_000])], String);
+    await runner.run(handoffLua.renew, [runner.keys.of(id).lock], [{ hold, ttl: dice.pick([100, 60_000]) }]);
   await lease.unlock();
   runner.detach();
   await client.close();

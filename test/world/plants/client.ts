@@ -228,9 +228,9 @@ export const client: readonly Plant[] = [
     name: "any number is a token",
     bug: "A reply that belongs to another command is believed, if it is a number.",
     promise: "At most one caller holds the lock.",
-    file: "src/redis/fields.ts",
-    replaces: "if (token < FIRST_TOKEN) throw this.unexpected();",
-    by: "",
+    file: "src/redis/codec.ts",
+    replaces: "  token: [FIRST_TOKEN, MOST],",
+    by: "  token: [0, MOST],",
     test: {
       project: "default*",
       file: "test/lock/replies-of-other-commands.test.ts",
