@@ -167,6 +167,7 @@ export class Acquisition implements Expecting {
       mode,
       head,
       flag: hold.lingers ? 2 : isTold ? 1 : 0,
+      hasStays: kind.hasStays,
       window: context.idle.window,
       seen,
       isQueued,
@@ -257,6 +258,8 @@ export class Acquisition implements Expecting {
       this.start();
     } else if (answer.is === "owner") {
       if (mode === "again") this.#lookedOwned(answer.already);
+      // RACE: "yours already" does not say which command has won: perhaps one that reserved less.
+      if (!answer.already) hold.reserved = command.reserves;
       this.#own(answer, sent, answer.isTold ? command.flag : 0);
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
@@ -368,7 +371,11 @@ export class Acquisition implements Expecting {
     const { hold, state } = this;
     if (hold?.id !== id) return false;
     if ((state === "asking" || state === "parked") && hold.fits(grant))
-      this.#lock.context.events.step(() => this.#own(grant, null, 0));
+      this.#lock.context.events.step(() => {
+        // Its entry has reserved a token for each local hand-off.
+        hold.reserved = hold.mayPass;
+        this.#own(grant, null, 0);
+      });
     return true;
   }
 

@@ -28,8 +28,10 @@ export interface AttemptOptions {
   readonly lease: number;
   /** How long a queue entry may stay without a re-check, in ms. */
   readonly entryTtl: number;
-  /** How many local hand-offs the hold allows: a token is reserved for each. */
+  /** How many local hand-offs the hold allows: its entry reserves a token for each. */
   readonly passes: number;
+  /** For how many of them tokens are reserved, if the hold owns the lock by this command's answer. */
+  readonly reserves: number;
   /**
    * For a try of a multi-lock: does nothing unless this hold owns its lock, which is on the same
    * server.

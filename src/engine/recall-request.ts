@@ -17,6 +17,7 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
   readonly lease = GRANT_WINDOW;
   readonly entryTtl = 0;
   readonly passes = 0;
+  readonly reserves = 0;
   readonly after = null;
   readonly flag = 0;
   readonly run = null;

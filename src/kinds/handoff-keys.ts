@@ -9,6 +9,7 @@ interface LastAcquire {
   readonly mode: AttemptOptions["mode"];
   readonly lease: number;
   readonly passes: number;
+  readonly reserves: number;
   readonly flag: number;
   /** Of the channel that its entry names. */
   readonly isHeard: boolean;

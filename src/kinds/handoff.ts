@@ -88,7 +88,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
 
   attempt(ask: Ask): void {
     const { commands } = this;
-    const { hold, mode, lease, passes, flag } = ask;
+    const { hold, mode, lease, passes, reserves, flag } = ask;
     const made = this.keysOf(hold);
     const notAfter = micros(commands.notAfter(made.script) * 1_000);
     const isUsual = this.knownIn === commands.epoch && ask.after === null && ask.nonce === null;
@@ -105,14 +105,22 @@ export class HandoffKind extends HoldScripts implements LockKind {
       last.mode !== mode ||
       last.lease !== lease ||
       last.passes !== passes ||
+      last.reserves !== reserves ||
       last.flag !== flag ||
       last.isHeard !== isHeard ||
       last.counted !== counted
     ) {
       const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
-      const args = ordered(lua.acquire, { hold: owner, lease, notAfter, entry, told: flag, passes });
+      const args = ordered(lua.acquire, {
+        hold: owner,
+        lease,
+        notAfter,
+        entry,
+        told: flag,
+        passes: reserves,
+      });
       const statement = new PreparedStatement(commands, lua.acquire, made.script, args, NOT_AFTER);
-      last = { mode, lease, passes, flag, isHeard, counted, entry, statement };
+      last = { mode, lease, passes, reserves, flag, isHeard, counted, entry, statement };
       made.acquire = last;
     }
     hold.entry = last.entry;
@@ -122,7 +130,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   /** One that is sent seldom: a re-check, a member of a multi-lock, the first of a connection. */
   #attempt(ask: Ask, { script }: HandoffKeys, notAfter: string): void {
     const { commands } = this;
-    const { hold, mode, lease, passes, flag, after, nonce } = ask;
+    const { hold, mode, lease, passes, reserves, flag, after, nonce } = ask;
     const owner = hold.id + hold.label;
     // On a connection whose rights are unknown, the script checks them first.
     const isKnown = this.knownIn === commands.epoch;
@@ -150,7 +158,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       notAfter: Number(notAfter) || NEVER,
       entry,
       told: flag,
-      passes,
+      passes: reserves,
       before,
       nonce: nonce ?? "",
     });

@@ -29,24 +29,28 @@ afterAll(parties.close);
 type Kind = "lock" | "redissonLock" | "spinLock";
 
 /**
- * Takes the lock by one object, and waits for it by another one of the same process. Returns the
- * commands of the hand-over.
+ * Takes the lock by one object, and waits for it by two others of the same process. Returns the
+ * commands of the second hand-over: the first one of a lock for which nobody waited asks Redis for
+ * its token.
  */
 async function handOver(party: Party, holder: Lock, next: Lock): Promise<number> {
   const lease = await holder.lock();
-  let waiting = true;
-  const waiter = next.lock().then((lease) => {
-    waiting = false;
+  let waiting = 2;
+  const [first, second] = [next, holder].map(async (lock) => {
+    const lease = await lock.lock();
+    waiting--;
     return lease;
   });
   await party.redis.ping();
-  expect(waiting).toBe(true);
+  expect(waiting).toBe(2);
+  await lease.unlock();
+  const between = await first;
   const traffic = watchTraffic(party);
   const before = traffic.commands;
-  await lease.unlock();
-  const second = await waiter;
+  await between?.unlock();
+  const last = await second;
   const commands = traffic.commands - before;
-  await second.unlock();
+  await last?.unlock();
   return commands;
 }
 
@@ -83,6 +87,43 @@ describe("by default", () => {
       }
     },
   );
+});
+
+describe("tokens for local hand-offs", () => {
+  /** No other test moves the clock of this prefix. */
+  const prefix = `${freshName()}:`;
+  let own: Party;
+  let other: Party;
+
+  beforeAll(async () => {
+    own = await parties.join({ client: { prefix } });
+    other = await parties.join({ client: { prefix } });
+  });
+
+  /** How far the clock of tokens is ahead of a lease's. */
+  async function reserved({ token }: Lease): Promise<number> {
+    const [clock = ""] = await own.redis.keys(`${prefix}*clock*`);
+    return Number(await own.redis.get(clock)) - token;
+  }
+
+  it("are not reserved by a caller for which nobody waits here", async () => {
+    await own.locks.lock("a").withLock(async (lease) => expect(await reserved(lease)).toBe(0));
+  });
+
+  it("are reserved for a lock that may be cached", async () => {
+    const lock = own.locks.lock("b", { linger: 1_000 });
+    await lock.withLock(async (lease) => expect(await reserved(lease)).toBe(16));
+  });
+
+  it("are reserved by the entry of a caller that waits", async () => {
+    const held = await other.locks.lock("c").lock();
+    const waiting = own.locks.lock("c").lock();
+    await own.redis.ping();
+    await held.unlock();
+    const lease = await waiting;
+    expect(await reserved(lease)).toBe(16);
+    await lease.unlock();
+  });
 });
 
 describe("localHandoffs of a client", () => {

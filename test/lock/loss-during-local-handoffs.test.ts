@@ -21,8 +21,11 @@ async function passedOn(reason: "gone" | "taken") {
   const mine = near.locks.lock(name);
   const lost: number[] = [];
   near.locks.on("lost", (event) => event.name === name && lost.push(Number(event.token)));
-  const first = await mine.lock();
-  const [second, third] = [mine.lock(), mine.lock()];
+  const opening = await mine.lock();
+  const [one, second, third] = [mine.lock(), mine.lock(), mine.lock()];
+  // The first local hand-off asks Redis for its token.
+  await opening.unlock();
+  const first = await one;
   await far.redis.del(new Keys("", false).of(name).lock);
   const other = reason === "taken" ? await far.locks.lock(name).lock() : null;
   const unlocked = await first.unlock().catch(() => null);

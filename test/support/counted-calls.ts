@@ -88,6 +88,7 @@ export class CountedCalls {
       lease: 30_000,
       entryTtl: 4_500,
       passes,
+      reserves: passes,
       after: null,
       flag: 0,
       nonce: null,

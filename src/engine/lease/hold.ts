@@ -60,8 +60,12 @@ export class Hold {
   isRevoked = false;
   /** Its kind's data about it: for a quorum lock, each node's answer. Only the kind reads it. */
   record: object | null = null;
-  /** How many local hand-offs it allows. */
+  /**
+   * How many local hand-offs it allows; and for how many of them tokens are reserved, at least,
+   * whichever of its commands has won.
+   */
   mayPass = Number.POSITIVE_INFINITY;
+  reserved = Number.POSITIVE_INFINITY;
   /**
    * Its queue entry up to its id, as first sent: every later command names this one, whatever a
    * later caller wants. Empty: it was never to be queued.

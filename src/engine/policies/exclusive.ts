@@ -92,5 +92,5 @@ function isWithinLimit(
  * time has reached by now.
  */
 function hasToken({ hold, tokensUntil }: Possession): boolean {
-  return hold.passes < hold.mayPass || hold.token + hold.passes + 1 <= tokensUntil;
+  return hold.passes < Math.min(hold.reserved, hold.mayPass) || hold.token + hold.passes + 1 <= tokensUntil;
 }

@@ -106,7 +106,10 @@ test(
   "the server's clock is set back after local hand-offs: the next holder's token is above those of all of them",
   scene(async (world) => {
     const [near, far] = world.processes(2);
+    const held = await far.take("lock");
     const waiting = Array.from({ length: 5 }, () => near.take("lock"));
+    await world.until(() => world.redis.queue("lock:a").length === 1);
+    await held.unlock(); // their entry reserves tokens
     const tokens: number[] = [];
     for (const one of waiting) {
       const lease = await one;
@@ -171,3 +174,22 @@ function abortable(): { readonly signal: AbortSignal; readonly abort: () => void
   const controller = new AbortController();
   return { signal: controller.signal, abort: () => controller.abort(new Error("enough")) };
 }
+
+test(
+  "the server's clock goes back, and a caller comes while the only one is inside: it gets a token that no other caller gets",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    await (await one.take("lock")).unlock();
+    // From now on a token is one more than the last, however much time has passed.
+    world.redis.setBack(3_600_000);
+    const first = await one.take("lock");
+    const next = one.take("lock");
+    await first.unlock();
+    const second = await next;
+    await second.unlock();
+    const third = await other.take("lock");
+    expect(second.token).toBeGreaterThan(first.token);
+    expect(third.token).toBeGreaterThan(second.token);
+    await third.unlock();
+  }),
+);

@@ -225,6 +225,19 @@ export const client: readonly Plant[] = [
     },
   },
   {
+    name: "a local hand-off has a token that was not reserved",
+    bug: "Two holders have the same token, after the server's clock has gone back.",
+    promise: "Tokens grow with each change of holder.",
+    file: "src/engine/policies/exclusive.ts",
+    replaces: "hold.passes < Math.min(hold.reserved, hold.mayPass)",
+    by: "hold.passes < hold.mayPass",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "it gets a token that no other caller gets",
+    },
+  },
+  {
     name: "any number is a token",
     bug: "A reply that belongs to another command is believed, if it is a number.",
     promise: "At most one caller holds the lock.",

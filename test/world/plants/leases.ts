@@ -9,6 +9,11 @@ export const leases: readonly Plant[] = [
     file: "src/engine/lease/shared-lease.ts",
     replaces: "    if (this.loss) throw tell(thrownAt(this.loss, this.extend));\n",
     by: "",
+    test: {
+      project: "world",
+      file: "test/world/directed/redis-failures.test.ts",
+      title: "extend()",
+    },
   },
   {
     name: "an explicit lease ends at its old end",
