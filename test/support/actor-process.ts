@@ -151,8 +151,14 @@ const methods = {
 
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
-  /** The program exits right after the unlock; this is never answered. */
-  /** Exits in the same turn, before anything is read. */
+  /** It is killed when the release is written, at the end of this turn. This is never answered. */
+  unlockAndDie(handle: number) {
+    void leaseOf(handle).unlock();
+    setImmediate(() => process.kill(process.pid, "SIGKILL"));
+    return new Promise(() => {});
+  },
+
+  /** Exits in the same turn, before anything is read. This is never answered. */
   unlockExiting(handle: number) {
     void leaseOf(handle).unlock();
     process.exit();
