@@ -152,7 +152,9 @@ const stay = "-DSTAYS -DQUEUES=2 -DMEMORY -DENDLESS=1";
 const slowly = (delays) => `${stay} -DROUNDS=1 -DDELAYS=${delays}`;
 const stays = `${stay} -DURGENT`;
 const threeStays = "-DSTAYS -DQUEUES=3 -DMEMORY -DENDLESS=1 -DROUNDS=1 -DURGENT";
-const stayTokens = "-DSTAYS -DQUEUES=2 -DENDLESS=1 -DROUNDS=1 -DURGENT -DTOKENS";
+/** Every hold with reserved tokens, or only those that the queue has granted. */
+const reserved = "-DSTAYS -DQUEUES=2 -DENDLESS=1 -DROUNDS=1 -DURGENT -DTOKENS";
+const stayTokens = `${reserved} -DRESERVES_IF_LIKELY`;
 const parked = "-DFAULTS=2 -DCAN_CRASH_WAITING -DCAN_DROP";
 const always = (name, flags) => [name, flags, flags];
 /** Of stays, which the package does not have yet: what must hold. */
@@ -166,6 +168,8 @@ const STAY_HOLDS = [
   ["anybody publishes", `${slowly(0)} ${can("FORGE")}`, `${stays} -DROUNDS=1 -DBOUND=0 ${can("FORGE")}`],
   ["the lock is deleted", `${slowly(0)} ${can("LOSE")}`, `${stays} -DROUNDS=1 -DBOUND=2 ${can("LOSE")}`],
   always("tokens", `${stayTokens} -DCLOCKS=19`),
+  ["tokens, always reserved", `${reserved} -DCLOCKS=19`, null],
+  ["tokens, connection breaks", `${stayTokens} ${can("BREAK")}`, null],
   ["tokens, the clock steps", `${stayTokens} ${can("CLOCK")}`, null],
   ["tokens, all data are lost", `${stayTokens} -DCLOCKS=19 ${can("LOSE")}`, null],
   always("waiting: no tick", `${stays} -DBOUND=0`),
@@ -218,6 +222,8 @@ const STAY_FINDS = [
   ["KEPT_UNTOLD", `${stays} -DKEEPERS=2 -DBOUND=0`],
   ["LOSS_IS_DROPPED", `${slowly(0)} ${can("LOSE")}`],
   ["ENOUGH_FOR_ANYBODY", `${slowly(0)} -DFRESH=2 -DTERMS`],
+  ["PASSED_WITHOUT_TOKEN", `${stayTokens} -DCLOCKS=19`],
+  ["MINE_IS_A_GRANT", `${stayTokens} ${can("BREAK")}`],
   ["ASKS_FOR_EVER", `${stayTokens} ${can("CLOCK")}`],
   ["TOKENS_BY_OWN_CLOCK", `${stayTokens} -DCLOCKS=19 ${can("LOSE")}`],
   ["CLOCK_NOT_RAISED", `${stayTokens} -DCLOCKS=19 ${can("CLOCK")}`],
@@ -347,6 +353,8 @@ const QUICK = [
   "RECALL_NAMES_THE_ASKER",
   "CLAIMED_IS_KEPT",
   "LOSS_IS_DROPPED",
+  "PASSED_WITHOUT_TOKEN",
+  "MINE_IS_A_GRANT",
   "KEPT_THOUGH_WANTED",
   "TRIED_IS_KEPT",
   "KEPT_NOT_FRESH",

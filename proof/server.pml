@@ -173,11 +173,12 @@ inline outdate(id) {
 #endif
 }
 
-/* shared.lua: own. `chain`: the chain of hand-overs goes on. */
-inline take(id, ttl, chain) {
+/* shared.lua: own. `reserved`: how many tokens after its own one are the hold's too. `chain`: the
+ * chain of hand-overs goes on. */
+inline take(id, ttl, reserved, chain) {
   outdate(id);
   own = id; exp = ttl;
-  taken(id);
+  taken(id, reserved);
 #ifdef TOKENS
 #if defined(STAYS)
   tok = (last + 1 > clk -> last + 1 : clk);
@@ -189,7 +190,7 @@ inline take(id, ttl, chain) {
 #ifdef FLAW_TOKENS_NOT_RESERVED
   last = tok;
 #else
-  last = tok + PASSES;
+  last = tok + reserved;
 #endif
   if
   :: !(chain) -> breakChain();
@@ -256,7 +257,7 @@ inline grantNext(me, chain) {
      :: front == me -> granted = me; checkOrder(); break
      :: front != me && stands ->
 #ifdef FLAW_PUBLISH_THEN_SKIP
-        take(front, WINDOW, chain);
+        take(front, WINDOW, PASSES, chain);
         publish(front);
         if :: sub[CLIENT(QUEUE_OF(front))] || !proves -> granted = front; break :: else fi
 #else
@@ -266,7 +267,7 @@ inline grantNext(me, chain) {
 #ifdef SILENCE
            assert(silent[CLIENT(QUEUE_OF(front))] < ENTRY_TTL);
 #endif
-           take(front, WINDOW, chain); publish(front); granted = front; break
+           take(front, WINDOW, PASSES, chain); publish(front); granted = front; break
         :: else
         fi
 #endif
@@ -311,7 +312,7 @@ inline mine() {
 #ifdef FLAW_MINE_NOT_RAISED
   d = LEASE
 #else
-  raise(LEASE_OF(own)); d = exp; confirmed(own)
+  raise(LEASE_OF(own)); d = exp; seen(own)
 #endif
 }
 
@@ -336,8 +337,8 @@ inline acquire(mode, id, counted, age_) {
      :: wasFree && !EXISTS && REFUSES -> res = ERROR
      :: wasFree && (EXISTS || !REFUSES) ->
         grantNext(id, false);
-        if :: granted == 0 || granted == id -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id) :: else -> res = HELD fi
-     :: TAKES_OVER -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
+        if :: granted == 0 || granted == id -> take(id, LEASE_OF(id), RESERVED, false); tell(id, counted); res = OWNER; d = LEASE_OF(id) :: else -> res = HELD fi
+     :: TAKES_OVER -> take(id, LEASE_OF(id), RESERVED, false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
      :: else -> res = HELD
      fi;
      findMember(id, counted);
@@ -365,7 +366,7 @@ inline recheck(id, counted, isFar_, age_) {
      wasFree = (own == 0);
      if :: wasFree -> grantNext(id, false) :: else fi;
      if
-     :: wasFree && (granted == 0 || granted == id) -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
+     :: wasFree && (granted == 0 || granted == id) -> take(id, LEASE_OF(id), PASSES, false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
      :: else ->
         res = HELD;
         find(id); farOff = (f > 0);
@@ -395,7 +396,7 @@ inline yield_(old_, new_, token_, age_, counted) {
   d = age_;
   find(new_);
   if
-  :: own == new_ -> raise(LEASE_OF(new_)); d = exp; res = MINE; confirmed(new_)
+  :: own == new_ -> raise(LEASE_OF(new_)); d = exp; res = MINE; seen(new_)
   :: own != new_ && f < qn -> res = HELD
   :: own != new_ && f == qn && own != old_ -> whatBecame(token_)
 #ifdef FLAW_YIELD_QUEUES_FIRST
@@ -407,7 +408,7 @@ inline yield_(old_, new_, token_, age_, counted) {
      enqueue(new_, counted);
      grantNext(new_, true);
      if
-     :: granted == new_ -> take(new_, LEASE_OF(new_), true); tell(new_, counted); res = OWNER; d = LEASE_OF(new_)
+     :: granted == new_ -> take(new_, LEASE_OF(new_), PASSES, true); tell(new_, counted); res = OWNER; d = LEASE_OF(new_)
      :: else -> res = HELD; find(new_); farOff = (f > 0)
      fi
   fi

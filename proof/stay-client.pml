@@ -3,7 +3,7 @@
  * `t` is the lock queue, `k` its client. */
 
 /* The lock has been written for `id`: nothing is told to a holder that was granted it by message. */
-inline taken(id) {
+inline taken(id, reserved) {
 #ifdef GRANTS_TELL
   tell(id, sub[CLIENT(QUEUE_OF(id))]);
 #else
@@ -14,16 +14,23 @@ inline taken(id) {
 #endif
 #ifdef TOKENS
   /* Tokens are reserved no faster than time goes. */
-  clk = clk + PASSES + 1
+  clk = clk + reserved + 1
 #endif
 }
 
 inline tell(id, counted_) { told = (counted_ -> (KEEPER(QUEUE_OF(id)) -> 2 : 1) : 0) }
 
-inline confirmed(id) {
+/* Redis sees that `id` is the owner. */
+inline seen(id) {
 #ifdef MEMORY
   if :: h[QUEUE_OF(id)] == id -> unseen[QUEUE_OF(id)] = 0 :: else fi;
 #endif
+  skip
+}
+
+/* The same by a renewal. It tells the server's time, and every later holder's token is above that. */
+inline confirmed(id) {
+  seen(id);
 #ifdef TOKENS
   clk++;
 #ifndef FLAW_CLOCK_NOT_RAISED
@@ -97,6 +104,8 @@ inline endStay() {
   unseen[t] = 0;
 #endif
 #ifdef TOKENS
+  /* What the first command of a hold reserves, an acquire or a yield. */
+  reserves[t] = (st[t] == YIELDING -> PASSES : RESERVED);
   spent[t] = 0; upto[t] = 0; asksInRow[t] = 0
 #endif
 }
@@ -133,7 +142,8 @@ inline learns(isTold) {
   if :: cw -> want[t] = true :: else fi;
   if :: isTold && cc -> tells[t] = true :: else fi;
 #ifdef TOKENS
-  if :: cs > upto[t] -> upto[t] = cs :: else fi
+  if :: cs > upto[t] -> upto[t] = cs :: else fi;
+  if :: IS_GRANT -> reserves[t] = PASSES :: else fi
 #endif
 }
 
@@ -153,6 +163,9 @@ inline granted_() {
   if :: rem > sure[t] -> sure[t] = rem :: else fi;
 #ifdef GRANTS_TELL
   tells[t] = true;
+#endif
+#ifdef TOKENS
+  reserves[t] = PASSES;
 #endif
   if :: cw -> want[t] = true :: else fi
 }
@@ -266,8 +279,9 @@ inline lose() {
   printf("redis: the lock is deleted\n");
   revoked = own;
 #ifdef TOKENS
-  /* Later than the tokens that are reserved for passes. */
-  last = 0; clk = clk + PASSES;
+  /* Later than all tokens that were given, and those that are reserved. */
+  if :: clk < last -> clk = last :: else fi;
+  last = 0;
 #endif
   free()
 }
@@ -287,7 +301,7 @@ proctype Stay(byte t) {
   byte k = CLIENT(t);
 end: do
   :: d_step { IS_HERE(t) && todo[t] > 0 && MAY_BEGIN(t) -> turn(); check() }
-  :: d_step { IS_HERE(t) && st[t] != LEAVING && todo[t] > 0 && !want[t] && !MAY_BEGIN(t) && ROOM -> ask(); check() }
+  :: d_step { IS_HERE(t) && st[t] != LEAVING && todo[t] > 0 && MAY_ASK(t) && !MAY_BEGIN(t) && ROOM -> ask(); check() }
   :: d_step { IS_HERE(t) && st[t] == HOLDING && todo[t] > 0 && SUBSCRIBED(k) && ROOM -> yield(); check() }
   :: d_step { IS_HERE(t) && st[t] == HOLDING && MAY_KEEP(t) && ROOM -> keep_(); check() }
   :: d_step { IS_HERE(t) && st[t] == HOLDING && MAY_COME_BACK(t) -> st[t] = LEAVING; inside[t] = 0; check() }

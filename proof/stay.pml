@@ -7,6 +7,8 @@
  *   MUTE             only lock queue 0 sends recalls
  *   CLAIMS           a hold may be claimed for the full lease at any time
  *   BODY=n           callers stay inside for n ticks at the most
+ *   RESERVES_IF_LIKELY   an acquire that wins the lock at once reserves no tokens, because no other
+ *                    caller of its process waited when it was sent
  *   CAN_LOSE CAN_FORGE CAN_DROP CAN_CRASH_KEPT   faults: the lock's key is deleted, anybody
  *                    publishes, one message is lost, a client crashes while it has the lock and
  *                    nobody is inside */
@@ -70,6 +72,7 @@ byte unseen[QUEUES];           /* for the check: since Redis last saw that the h
 #endif
 byte clk = 10;                 /* the server's time, in units of tokens */
 byte spent[QUEUES];             /* tokens used in this stay, above that of the grant */
+byte reserves[QUEUES];          /* how many of these Redis has reserved, as far as the client knows */
 byte upto[QUEUES];             /* the server's time of the last reply that said "yours" */
 byte asksInRow[QUEUES];        /* for the check */
 #define TURN_TOKEN(t) (token[t] + spent[t])
@@ -128,7 +131,19 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define IS_FRESH(t) (sure[t] > 0)
 #endif
 #ifdef TOKENS
-#define HAS_TOKEN(t) (spent[t] < PASSES || TURN_TOKEN(t) < UPTO(t))
+#define HAS_TOKEN(t) (spent[t] < RESERVED_OF(t) || TURN_TOKEN(t) < UPTO(t))
+#ifdef FLAW_PASSED_WITHOUT_TOKEN
+#define RESERVED_OF(t) PASSES
+#else
+#define RESERVED_OF(t) reserves[t]
+#endif
+/* Is what is answered with "yours" known to have reserved tokens? "Mine" does not say which command
+ * has won the lock. */
+#ifdef FLAW_MINE_IS_A_GRANT
+#define IS_GRANT (ck == AGAIN || cr == MINE)
+#else
+#define IS_GRANT (ck == AGAIN && cr == OWNER)
+#endif
 #ifdef FLAW_TOKENS_BY_OWN_CLOCK
 #define UPTO(t) clk
 #else
@@ -142,6 +157,9 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define IS_MET(t) (MAY_PASS(t) && NEED_IS_MET(t))
 
 #define IS_HERE(t) (IN_STAY(t) && !frozen[k] && (dl[t] > 0 || LAPSES(t)))
+/* May Redis be asked for the next caller? While others wait, only where that caller may follow, and
+ * not for its token. */
+#define MAY_ASK(t) (!want[t] || (st[t] == HOLDING && MAY_PASS(t) && HAS_TOKEN(t)))
 #define MAY_BEGIN(t) (IS_FRESH(t) && IS_ENOUGH(t) && HAS_TOKEN(t) && (st[t] == KEPT -> !IS_WANTED(t) : MAY_PASS(t)))
 
 /* What an unlock that asks nobody may leave behind: a hold that ends within the window, whatever
@@ -162,6 +180,13 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define MAY_KEEP(t) (KEEPER(t) && HEARS(k) && !IS_WANTED(t) && ENDS_SOON(t))
 #define MAY_COME_BACK(t) (LINGERS(t) && HEARS(k) && (ENDS_SOON(t) || !KEEPER(t)) && MAY_PASS(t))
 
+/* The tokens that an acquire reserves if it wins the lock at once. */
+#ifdef RESERVES_IF_LIKELY
+#define RESERVED 0
+#else
+#define RESERVED PASSES
+#endif
+
 /* What is to be done at once. */
 #define MUST_ACT(t) (st[t] == LEAVING || (st[t] == KEPT && (IS_WANTED(t) || idle[t] == 0 || (dl[t] == 0 && !LAPSES(t)) || !HEARS(CLIENT(t)))) || (st[t] == HOLDING && (dl[t] == 0 || inside[t] >= BODY)))
 
@@ -175,11 +200,13 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #define MAY_SERVE true
 #define TAKES_OVER false
 #define LAPSES(t) false
+#define RESERVED PASSES
 #define RENEWAL_AGE ca
 #define TURN_TOKEN(t) (token[t] + passes[t])
 #define IS_MET(t) true
-#define taken(id) skip
+#define taken(id, reserved) skip
 #define tell(id, counted_) skip
+#define seen(id) skip
 #define confirmed(id) skip
 #define sendRecall(id) skip
 #define answerStay() skip

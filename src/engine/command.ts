@@ -64,8 +64,8 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     // and it is unknown which command won: only what all of them reserve is certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
-    // Reserving costs the server a twentieth of a free pair. So a command does not, if nobody waits
-    // here: the first local hand-off then asks Redis for its token. A renewal gives tokens only in
+    // Reserving costs the server a twentieth of a free pair. So a command does not, if no other caller
+    // waits here: the first local hand-off then asks Redis for its token. A renewal gives tokens only in
     // kinds with stays.
     const isLikely = head.next !== null || terms.linger > 0 || mode === "again" || mode === "yield";
     this.reserves = isLikely || !hasStays ? this.passes : 0;

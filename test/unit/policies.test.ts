@@ -261,6 +261,11 @@ describe("the next caller of this process, at a lock that one has at a time", ()
     hold: { seen: { mono: MONO - 100, wall: WALL } },
   });
   row("asks if there is no token for it", "ask", { hold: { passes: 16 } });
+  row("asks if no token is reserved for it", "ask", { hold: { reserved: 0 } });
+  row("has it with a reserved token, while others wait", "now", {
+    hold: { reserved: 1, wantedAt: MONO - 1 },
+  });
+  row("does not ask for a token while others wait", "no", { hold: { reserved: 0, wantedAt: MONO - 1 } });
   row("has it by a token that is not above the server's time", "now", {
     hold: { passes: 16 },
     mine: { tokensUntil: 117 },
