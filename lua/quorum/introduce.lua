@@ -3,7 +3,7 @@
 --
 -- KEYS  lock, clock; not touched
 -- ARGV  1 channel   for releases; not used
--- RETURNS { uptime 0.., runId text, at µs }   uptime in whole seconds
+-- RETURNS { uptime -1.., runId text, at µs }   uptime in whole seconds; -1: the node does not say
 --         or an error that names the first right that the user lacks
 -- INVARIANTS  Changes nothing. Without the check of the rights a script could fail at its second
 --         write, for lack of one, and leave half of its work done.

@@ -194,7 +194,7 @@ export class CountedKind extends HoldScripts implements LockKind {
       mode: this.#mode.as,
       units: digits(units),
       permits: digits(of),
-      passes,
+      passes: passes || "",
       upTo: upTo > units ? upTo : "",
       entry,
       label,

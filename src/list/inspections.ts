@@ -33,9 +33,10 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
     // Without any, this would be asked forever.
     if (all.length === 0) throw unexpected(all);
     for (const { seen } of all) {
-      const { hold, token = 0, remaining = 0, told = 0, waiters } = seen;
-      const shown = hold === undefined ? null : { hold, token, remaining, told, waiters };
-      found.push(shown && queueInspectionOf(at, shown));
+      const { hold, token, remaining, told, waiters } = seen;
+      if (hold === undefined) found.push(null);
+      else if (token === undefined || remaining === undefined || told === undefined) throw unexpected(all);
+      else found.push(queueInspectionOf(at, { hold, token, remaining, told, waiters }));
     }
   }
   return found;

@@ -1,5 +1,6 @@
 import type { Answer, Args, Procedure } from "../redis/codec.ts";
 import { isReplyError, type Link } from "../redis/driver.ts";
+import { unexpected } from "../redis/fields.ts";
 import type { QuorumKeys } from "../redis/keys.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
@@ -86,7 +87,10 @@ export class NodeCommands {
 
   /** Stores the token that results from the majority's votes. */
   async agree({ keys, id }: NodeHold, token: number, last: number): Promise<Agreement> {
-    const { is } = await this.#run(agree, keys, { hold: id, token, last }, this.settings.nodeTimeout);
+    const answer = await this.#run(agree, keys, { hold: id, token, last }, this.settings.nodeTimeout);
+    // RACE: as in `read`: a small number alone may be the reply to another command.
+    if (answer.token !== token) throw unexpected(answer);
+    const { is } = answer;
     return is === "owner" ? "agreed" : is === "stale" ? "late" : is;
   }
 

@@ -155,14 +155,21 @@ class Reading {
 
 /** Undefined: it is of another type. */
 function checked(field: unknown, type: string): unknown {
-  const isText = typeof field === "string" || Buffer.isBuffer(field);
-  if (type === "text") return isText ? String(field) : undefined;
   const range = RANGES[type];
-  if (!range) return isText && type.split("|").includes(String(field)) ? String(field) : undefined;
+  if (!range) {
+    const text = textOf(field);
+    return type === "text" || (text !== undefined && type.split("|").includes(text)) ? text : undefined;
+  }
   const number = numberOf(field);
   if (!(number >= range[0] && number <= range[1] && Number.isInteger(number))) return undefined;
   if (type === "0|1") return number === 1;
   return type === "ms" && number === -1 ? Number.POSITIVE_INFINITY : number;
+}
+
+/** Bytes; or a string of a wrapped connection, unless `stringNumbers` has made it of a number. */
+function textOf(field: unknown): string | undefined {
+  if (Buffer.isBuffer(field)) return field.toString();
+  return typeof field === "string" && !/^-?\d+$/.test(field) ? field : undefined;
 }
 
 /** "": it is none. With `stringNumbers` ioredis makes a string of a number; of a text it makes bytes. */

@@ -111,11 +111,11 @@ describe("tokens of a quorum", () => {
     const agree = (hold: string) =>
       admin.eval(quorumLua.agree.lua, 2, stage.key(), stage.clock, hold, `${50 * HOUR}`, `${50 * HOUR}`);
     await setClock(1, 1);
-    expect(await agree("me")).toBe(codes.GONE);
+    expect(await agree("me")).toEqual([codes.GONE, `${50 * HOUR}`]);
     await admin.set(stage.key(), "you 7", "PX", 1_000);
-    expect(await agree("me")).toBe(codes.TAKEN);
+    expect(await agree("me")).toEqual([codes.TAKEN, `${50 * HOUR}`]);
     await admin.set(stage.key(), `me ${60 * HOUR}`, "PX", 1_000);
-    expect(await agree("me")).toBe(codes.STALE);
+    expect(await agree("me")).toEqual([codes.STALE, `${50 * HOUR}`]);
     expect(await admin.get(stage.clock)).toBe("1");
     await admin.del(stage.key());
   });

@@ -104,6 +104,12 @@ it.each([
   ["what is shown", [NOW, 5, 1, 2, "none", [], NOW], permits],
   ["what is shown", [NOW, 7, NOW, 10, 0], holder],
   ["what is shown", [NOW, "", 0, 0, 0, "a waiter"], holder],
+  [
+    "what is shown",
+    [codes.OWNER, "5", `${NOW}`],
+    (reply: unknown) => read(listLua.redisson.form.replies, reply),
+  ],
+  ["what is shown", [`${NOW}`, "0", 5], (reply: unknown) => read(listLua.redisson.form.replies, reply)],
   ["what is shown", [NOW, []], (reply: unknown) => read(listLua.redisson.form.replies, reply)],
   ["a release", [codes.HELD, NOW], release],
   ["a release", {}, release],

@@ -53,8 +53,8 @@ export function next(mine: Possession, comer: Applicant, place: Place, mono: num
   }
   if (isTooLong(hold, terms, window, mono)) return "no";
   // RACE: the lock was deleted, another client had it, and a late copy of our acquire has taken it
-  // again: then Redis says "yours", and its time is above a token of that client. So no token comes
-  // from a renewal while others want the lock. A hold that the queue has granted has reserved some.
+  // again: then Redis says "yours", and its time is above a token of that client. So none is asked
+  // for while others want the lock. A hold that the queue has granted has reserved some.
   if (hasStays && !hasToken(mine)) return hold.wantedAt === null ? "ask" : "no";
   if (hasStays && !hold.isFresh(mono, wall)) return "ask";
   // The hold was cached, and this caller's lock has `linger: 0`: it enters only after Redis has
