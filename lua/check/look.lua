@@ -2,8 +2,8 @@
 --
 -- KEYS  none
 -- ARGV  none
--- RETURNS { at µs, server text, clients text, memory text, persistence text, replication text }
---         INFO's sections; "" for what the user may not read
+-- RETURNS as INFO, after the time: { now µs, server, clients, memory, persistence, replication }; ""
+--         for what the user may not read
 -- INVARIANTS  Changes nothing.
 
 local function info(section)

@@ -26,7 +26,7 @@ import {
   type CountedInspection,
   countedInspectionOf,
   countedOf,
-  decodeTaken,
+  readTaken,
 } from "../redis/counted-replies.ts";
 import { unexpected } from "../redis/fields.ts";
 import { countedLua as lua } from "../redis/lua.generated.ts";
@@ -234,11 +234,9 @@ export class CountedKind extends HoldScripts implements LockKind {
     { statement: { keys }, callback: ask, epoch }: Sent<Ask | JoinAsk>,
   ): AttemptAnswer => {
     const wanted = "mode" in ask && ask.mode !== "again" ? this.#wanted(ask) : null;
-    const answer = Array.isArray(reply)
-      ? countedOf(read(PLACES, reply), ask.lease)
-      : decodeTaken(reply, ask.lease, wanted?.units ?? 1);
+    const answer = Array.isArray(reply) ? read(PLACES, reply) : readTaken(reply, wanted?.units ?? 1);
     this.knownIn = epoch;
-    return this.#answered(answer, keys, ask.hold.name, wanted);
+    return this.#answered(countedOf(answer, ask.lease), keys, ask.hold.name, wanted);
   };
 
   #yield(old: Hold, ask: YieldAsk): void {

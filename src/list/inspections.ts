@@ -33,10 +33,10 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
     // Without any, this would be asked forever.
     if (all.length === 0) throw unexpected(all);
     for (const { seen } of all) {
-      const { hold, token, remaining, told, waiters } = seen;
-      if (hold === undefined) found.push(null);
-      else if (token === undefined || remaining === undefined || told === undefined) throw unexpected(all);
-      else found.push(queueInspectionOf(at, { hold, token, remaining, told, waiters }));
+      if (seen.hold === undefined) found.push(null);
+      // The last of its fields is there only if all of them are.
+      else if (seen.told === undefined) throw unexpected(all);
+      else found.push(queueInspectionOf(at, seen as Required<typeof seen>));
     }
   }
   return found;

@@ -71,10 +71,9 @@ export function countedOf(answer: PlaceReply, lease: number): CountedAnswer {
  * Of an attempt that took that many units in the common case: the answer is the time, which is also
  * the token.
  */
-export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
+export function readTaken(reply: unknown, units: number): PlaceReply {
   const at = tokenTime(reply);
-  const usual = { already: false, waits: false, more: false, isTold: false, other: 0 } as const;
-  return { is: "owner", at, token: at, units, ttl, ...usual };
+  return { is: "owner", at, token: at, units, waits: false, more: false };
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   type CountedInspection,
   countedInspectionOf,
   countedOf,
-  decodeTaken,
+  readTaken,
 } from "../../src/redis/counted-replies.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { countedLua as lua } from "../../src/redis/lua.generated.ts";
@@ -73,9 +73,9 @@ export class CountedHold {
       entry,
     });
     const reply = await this.#stage.run("acquire", ...args);
-    return Array.isArray(reply)
-      ? countedOf(read(lua.acquire.form.replies, reply), this.lease)
-      : decodeTaken(reply, this.lease, this.units);
+    const isList = Array.isArray(reply);
+    const answer = isList ? read(lua.acquire.form.replies, reply) : readTaken(reply, this.units);
+    return countedOf(answer, this.lease);
   }
 
   try(notAfter?: number): Promise<CountedAnswer> {

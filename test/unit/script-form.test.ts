@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path/posix";
 import { describe, expect, it } from "vitest";
 import { codes, words } from "../../src/redis/codes.generated.ts";
-import type { Form } from "../../src/redis/script.ts";
 import { formOf } from "../../tools/build/script-form.mjs";
 
 const root = new URL("../../lua/", import.meta.url);
@@ -19,14 +18,8 @@ const scripts = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
   (path) => path.includes("/") && path.endsWith(".lua") && !textOf(path).startsWith("-- Included"),
 );
 
-/** Of a script of another one's form, that form. */
-function formOfScript(path: string): Form | null {
-  const form: Form | string | null = formOf(path, textOf(path));
-  return typeof form === "string" ? formOfScript(join(path, "..", `${form}.lua`)) : form;
-}
-
 describe.each(scripts)("%s", (path) => {
-  const form = formOfScript(path);
+  const form = formOf(path, textOf);
   const code = codeOf(path);
 
   it("has the arguments that its header names", () => {
@@ -65,7 +58,8 @@ it("the words of codes are those of their numbers", () => {
 describe("a header", () => {
   const header = (argv: string, returns: string): string =>
     `-- It does it.\n--\n-- KEYS  lock\n-- ARGV  ${argv}\n-- RETURNS ${returns}\n-- INVARIANTS  None.\n`;
-  const form = (argv: string, returns: string): unknown => formOf("a/script.lua", header(argv, returns));
+  const form = (argv: string, returns: string): unknown =>
+    formOf("a/script.lua", () => header(argv, returns));
 
   it("says what a script takes", () => {
     expect(form("none", "RELEASED")).toEqual({ args: [], replies: { released: {} } });
@@ -96,8 +90,18 @@ describe("a header", () => {
         released: {},
       },
     });
-    expect(form("as acquire, and a channel", "as acquire")).toBe("acquire");
     expect(form("the caller's", "as SET")).toBeNull();
+  });
+
+  it("says that a script is like another one of its folder", () => {
+    const texts: Readonly<Record<string, string>> = {
+      "a/script.lua": header("as acquire, and a channel", "as acquire"),
+      "a/acquire.lua": header("1 hold", "GONE"),
+    };
+    expect(formOf("a/script.lua", (path) => texts[path] ?? "")).toEqual({
+      args: ["hold"],
+      replies: { gone: {} },
+    });
   });
 
   it.each([

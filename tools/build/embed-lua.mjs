@@ -53,8 +53,11 @@ const strip = (source) =>
 
 const HEADER = ["KEYS", "ARGV", "RETURNS", "INVARIANTS"];
 
+/** Of a file of lua/. */
+const textOf = (path) => readFileSync(new URL(path, root), "utf8");
+
 /** Parts of scripts are not scripts. */
-const isPart = (path) => readFileSync(new URL(path, root), "utf8").startsWith("-- Included");
+const isPart = (path) => textOf(path).startsWith("-- Included");
 
 /**
  * Every included file by its path: its text, its constant, and the files that it includes. In the
@@ -67,7 +70,7 @@ const parts = new Map();
  * includes.
  */
 function compile(path) {
-  const source = readFileSync(new URL(path, root), "utf8");
+  const source = textOf(path);
   // A split with a group: texts and paths alternate.
   const pieces = source.split(/^[ \t]*-- @include ([\w./-]+)$/m).map((piece, i) => {
     if (i % 2 === 1) return include(join(path, "..", `${piece}.lua`));
@@ -100,24 +103,17 @@ const reached = (paths) => [
 
 function embed(folder, file, forms) {
   const path = `${folder}/${file}`;
-  const source = readFileSync(new URL(path, root), "utf8");
+  const source = textOf(path);
   for (const word of HEADER)
     if (!source.includes(`\n-- ${word} `)) throw new Error(`lua/${path} lacks "-- ${word}" in its header`);
   const { text, marked, expression, includes } = compile(path);
   const sha = createHash("sha1").update(text).digest("hex");
   const name = path.slice(0, -".lua".length);
   const key = camel(file.slice(0, -".lua".length));
-  const form = formIn(folder, file);
+  const form = formOf(path, textOf);
   const has = form === null ? "" : `, form: ${nameOf(form, forms, camel(`${folder} ${key} form`))}`;
   const line = `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression}${has} },\n`;
   return { key, line, includes, compiled: { name, sha, text: marked } };
-}
-
-/** What a script takes and answers; null: as a command does. */
-function formIn(folder, file) {
-  const path = `${folder}/${file}`;
-  const form = formOf(path, readFileSync(new URL(path, root), "utf8"));
-  return typeof form === "string" ? formIn(folder, `${form}.lua`) : form;
 }
 
 /** The name of the constant of a form: that of the first one of its module that has the same text. */

@@ -1,3 +1,3 @@
 import type { Form } from "../../src/redis/script.ts";
 
-export function formOf(path: string, source: string): Form | string | null;
+export function formOf(path: string, read: (path: string) => string): Form | null;

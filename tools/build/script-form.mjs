@@ -14,6 +14,8 @@
 //
 // Everything else is for people: text after two spaces, and lines that begin with neither.
 
+import { join } from "node:path/posix";
+
 const CODES = /^[A-Z]+$/;
 
 /** The lines of one part of a header, without their indentation. */
@@ -60,22 +62,19 @@ class Rows {
     return true;
   }
 
-  /** One reply, or one row: added to `rows` under each of its codes. */
-  add(rows) {
-    const isList = this.#take("{");
+  /** One reply, or one row: added to `rows` under each of its codes. A list has these signs. */
+  add(rows, [open, close] = "{}") {
+    const isList = this.#take(open);
     const codes = [];
-    while (
-      CODES.test(this.#words[this.#at]) &&
-      (codes.length === 0 || isList || this.#words[this.#at - 1] === "|")
-    ) {
+    while (CODES.test(this.#words[this.#at])) {
       codes.push(this.#words[this.#at++].toLowerCase());
       if (!this.#take("|")) break;
     }
     const row = {};
     if (isList) {
-      if (codes.length > 0 && this.#words[this.#at] !== "}" && !this.#take(","))
+      if (codes.length > 0 && this.#words[this.#at] !== close && !this.#take(","))
         this.#refuse("a comma is missing");
-      this.#fields(row, "}");
+      this.#fields(row, close);
     } else if (codes.length === 0) this.#refuse(`neither a code nor a list: ${this.#words[this.#at]}`);
     const known = Object.keys(rows).flatMap((key) => key.split("|"));
     for (const code of codes.length > 0 ? codes : [""])
@@ -91,25 +90,19 @@ class Rows {
       const name = this.#words[this.#at++];
       if (!/^(\.\.\.)?[a-z][A-Za-z]*\??$/.test(name ?? "")) this.#refuse(`no name of a field: ${name}`);
       if (name in row) this.#refuse(`two fields with the name ${name}`);
-      row[name] = this.#type(name);
+      row[name] = this.#type(name, end);
       if (!this.#take(",") && this.#words[this.#at] !== end) this.#refuse(`a comma is missing after ${name}`);
     }
   }
 
-  #type(name) {
-    if (this.#words[this.#at] === "{") {
+  #type(name, end) {
+    const word = this.#words[this.#at];
+    if (word === "{" || word === "[") {
       const rows = {};
-      this.add(rows);
-      return rows;
+      this.add(rows, word === "{" ? "{}" : "[]");
+      return word === "{" ? rows : [rows];
     }
-    if (this.#take("[")) {
-      this.#words.splice(this.#at, 0, "{");
-      this.#words[this.#words.indexOf("]", this.#at)] = "}";
-      const rows = {};
-      this.add(rows);
-      return [rows];
-    }
-    const type = [",", "}"].includes(this.#words[this.#at]) ? name : this.#words[this.#at++];
+    const type = word === "," || word === end ? name : this.#words[this.#at++];
     if (!/^(µs|ms|token|text|0|-1\.\.|0\.\.[12]?|0\|1|[a-z](\|[a-z])+)$/.test(type))
       this.#refuse(`no type: ${type}`);
     return type;
@@ -137,17 +130,18 @@ function repliesOf(lines, refuse) {
 }
 
 /**
- * What a script takes and answers. A string: as that other script of its folder. Null: as a command.
+ * What a script takes and answers; null: as a command. `read`: the text of a file of lua/.
  *
  * @throws Error if its header is written in another way
  */
-export function formOf(path, source) {
+export function formOf(path, read) {
+  const source = read(path);
   const refuse = (why) => {
     throw new Error(`lua/${path}: its header cannot be read: ${why}`);
   };
   const returns = linesOf(source, "RETURNS");
   if (/^as (the )?[A-Z]/.test(returns[0])) return null;
   const [, other] = /^as ([a-z-]+)/.exec(returns[0]) ?? [];
-  if (other !== undefined) return other;
+  if (other !== undefined) return formOf(join(path, "..", `${other}.lua`), read);
   return { ...argumentsOf(linesOf(source, "ARGV"), refuse), replies: repliesOf(returns, refuse) };
 }
