@@ -19,7 +19,6 @@ export { NAME_BYTES_MAX } from "./defaults.ts";
 export { Glob } from "./list/glob.ts";
 export { type Circle, circleOf, holdersOf, KINDS as NOTED_KINDS } from "./locks/deadlocks/circle.ts";
 export { decodeNote, lockOf as lockOfNote, type Note } from "./locks/deadlocks/note.ts";
-export { read } from "./redis/codec.ts";
 export type { Link } from "./redis/driver.ts";
 export { linkTo, noConnection } from "./redis/drivers.ts";
 export { infoField, listOf, memoryUse } from "./redis/fields.ts";

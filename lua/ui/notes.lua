@@ -2,7 +2,7 @@
 --
 -- KEYS  waits  as deadlocks/note.lua has it
 -- ARGV  1 most   as many members
--- RETURNS { at µs, notes [ note text ] }   "<ref> <end ms> <id> <note>", ended ones included
+-- RETURNS as ZRANGE, after the time: { now µs, { "<ref> <end ms> <id> <note>" … } }, ended ones included
 -- INVARIANTS  Changes nothing.
 
 local call, sub = redis.call, string.sub

@@ -7,10 +7,10 @@ import {
   decodeNote,
   holdersOf,
   type Link,
+  listOf,
   lockOfNote,
   NOTED_KINDS,
   type Note,
-  read,
 } from "../../inside.ts";
 import { uiLua as lua } from "./lua.generated.ts";
 import type { ShownCircle } from "./shown.ts";
@@ -95,11 +95,8 @@ export class Deadlocks {
         this.trouble = LATE;
         return;
       }
-      const { at, notes } = read(lua.notes.form.replies, reply);
-      this.#read(
-        at,
-        notes.map(({ note }) => note),
-      );
+      const [now, members] = listOf(reply);
+      this.#read(Number(now), listOf(members).map(String));
     } catch (error) {
       this.#found.clear();
       this.trouble = `The notes of waiting callers could not be read: ${error instanceof Error ? error.message : String(error)}`;

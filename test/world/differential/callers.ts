@@ -374,7 +374,7 @@ async function runRest(dice: Dice, redis: MemoryRedis): Promise<void> {
     .runRaw(script, [resource, runner.keys.fence(resource)], [...args, words], 5_000)
     .catch(isStale);
 
-  await runner.run(uiLua.notes, [runner.keys.waits], { most: 100 });
+  await runner.runRaw(uiLua.notes, [runner.keys.waits], ["100"], 5_000);
 
   const { id } = client;
   const lease = await client.lock(id).lock();
