@@ -6,7 +6,7 @@
 import type { Lock } from "./api/lock.ts";
 import type { Settings } from "./api/options.ts";
 import { show } from "./api/validate.ts";
-import type { LockKind } from "./engine/lock-kind.ts";
+import type { LockKind } from "./core/lock-kind.ts";
 import type { LockSettings } from "./locks/arguments.ts";
 import type { Commands } from "./redis/commands.ts";
 import { linkTo } from "./redis/drivers.ts";

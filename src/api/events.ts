@@ -298,16 +298,27 @@ export class Events extends EventEmitter {
    * would continue with what the listener has changed.
    */
   step<T>(work: () => T): T {
-    if (this.#isInStep) return work();
-    this.#isInStep = true;
+    const isOuter = this.begin();
     try {
       return work();
     } finally {
-      this.#isInStep = false;
-      // RACE: first, because a listener of `lost` may check the signal.
-      for (let abort = this.#aborts.shift(); abort; abort = this.#aborts.shift()) abort();
-      if (this.#untold.length > 0) this.#tellAll();
+      this.end(isOuter);
     }
+  }
+
+  /** Begins a step without a function of its own. `end` must follow, with what this returns. */
+  begin(): boolean {
+    const isOuter = !this.#isInStep;
+    this.#isInStep = true;
+    return isOuter;
+  }
+
+  end(isOuter: boolean): void {
+    if (!isOuter) return;
+    this.#isInStep = false;
+    // RACE: first, because a listener of `lost` may check the signal.
+    for (let abort = this.#aborts.shift(); abort; abort = this.#aborts.shift()) abort();
+    if (this.#untold.length > 0) this.#tellAll();
   }
 
   /** Aborts a signal. Its listeners run after the step that is under way. */

@@ -9,8 +9,8 @@ import { CHECK, type CheckOptions, CLOSE, type CloseOptions } from "../api/optio
 import { RENAMED_ONCE } from "../api/renamed.ts";
 import type { Semaphore } from "../api/semaphore.ts";
 import { checkName, checkOptions } from "../api/validate.ts";
+import type { LockKind } from "../core/lock-kind.ts";
 import { SHORT_LEASE } from "../defaults.ts";
-import type { LockKind } from "../engine/lock-kind.ts";
 import { LockManager } from "../engine/lock-manager.ts";
 import { CallRules, type LockSettings } from "../locks/arguments.ts";
 import { CountingSemaphore, type PermitKind } from "../locks/counting-semaphore.ts";

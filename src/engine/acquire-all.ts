@@ -2,6 +2,10 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, LockLostError, LockUnavailableError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { isOurs, thrownAt } from "../api/stacks.ts";
+import { fits } from "../core/fits.ts";
+import { outran } from "../core/lease-too-short.ts";
+import { type BatchedTry, BLOCKED, type Member } from "../core/lock-kind.ts";
+import type { AcquireRequest } from "../core/waiting.ts";
 import {
   CLAIM_AFTER,
   FIRST_REPLY,
@@ -16,12 +20,8 @@ import { clocks } from "../util/clock.ts";
 import { between } from "../util/random.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import { outran } from "./lease-too-short.ts";
-import { type BatchedTry, BLOCKED, type Member } from "./lock-kind.ts";
 import type { LockManager } from "./lock-manager.ts";
-import { fits } from "./policies/fits.ts";
 import { follow } from "./telemetry/following.ts";
-import type { AcquireRequest } from "./waiter.ts";
 
 /**
  * Takes several locks, all or none, by ordinary acquires. `members` are in an order that is the

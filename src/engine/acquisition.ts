@@ -1,5 +1,11 @@
 import { LockUnavailableError } from "../api/errors.ts";
 import { nounOf } from "../api/wording.ts";
+import type { LeaseTooShort } from "../core/lease-too-short.ts";
+import { type AttemptOptions, BLOCKED, type LockKind, type Run } from "../core/lock-kind.ts";
+import type { Expecting } from "../core/port.ts";
+import type { RecheckGroup } from "../core/recheck-group.ts";
+import type { RedisHealth } from "../core/redis-health.ts";
+import { backOff, cooldown, nextTry, sleep } from "../core/schedule.ts";
 import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, RECHECKS } from "../defaults.ts";
 import {
   type AttemptAnswer,
@@ -13,16 +19,10 @@ import { clocks, type Instant } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Command, type Yielded } from "./command.ts";
 import type { Context } from "./context.ts";
-import type { Expecting } from "./grant-inbox.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
-import type { LeaseTooShort } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import type { LockChannel, Seen } from "./lock-channel.ts";
-import { type AttemptOptions, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isFor, runFrom } from "./policies/pooled.ts";
-import type { RecheckGroup } from "./recheck-group.ts";
-import type { RedisHealth } from "./redis-health.ts";
-import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 import { WakeFilter } from "./wake-filter.ts";
 

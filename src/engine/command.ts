@@ -1,9 +1,9 @@
+import type { AttemptOptions, Callback, Run } from "../core/lock-kind.ts";
+import { entryTtl } from "../core/schedule.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Seen } from "./lock-channel.ts";
-import type { AttemptOptions, Callback, Run } from "./lock-kind.ts";
-import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**

@@ -2,19 +2,19 @@ import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
+import { isTurnSpent } from "../core/event-loop-turn.ts";
+import { type Applicant, ttlFor } from "../core/fits.ts";
+import { isStillNext, next } from "../core/next.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
-import { isTurnSpent } from "./event-loop-turn.ts";
 import { newKeeping, type UsedTenure } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import { isStillNext, next } from "./policies/exclusive.ts";
-import { type Applicant, ttlFor } from "./policies/fits.ts";
 import { shrinkAgain } from "./release-command.ts";
 import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
@@ -47,6 +47,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.sentAt = hold.seen.mono;
     this.firstToken = hold.token;
     this.#sentToken = hold.token;
+  }
+
+  get isIdle(): boolean {
+    return this.state === "idle";
   }
 
   get isOpen(): boolean {

@@ -1,7 +1,8 @@
+import type { Expecting, Inbox } from "../core/port.ts";
 import { decodeMessage } from "../redis/messages.ts";
 import { isRefusal } from "../redis/replies.ts";
 import type { Subscriptions } from "../redis/transport.ts";
-import type { Grant, Hold } from "./lease/hold.ts";
+import type { Hold } from "./lease/hold.ts";
 
 /**
  * Receives this client's grants: on its own channel; in Cluster, on one channel for each slot in
@@ -11,7 +12,7 @@ import type { Grant, Hold } from "./lease/hold.ts";
  * is. So a message counts only for a hold that this client made. Any other message makes the client
  * send nothing (R3).
  */
-export class GrantInbox {
+export class GrantInbox implements Inbox {
   readonly subscriptions: Subscriptions;
   /** The client's own channel for a lock. */
   readonly channelOf: (name: string) => string;
@@ -109,16 +110,6 @@ export class GrantInbox {
   hears(name: string): boolean {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }
-}
-
-/** Receives a hold's messages. */
-export interface Expecting {
-  /** False: the hold is no longer wanted, so it must be left (R3). */
-  granted(hold: string, grant: Grant): boolean;
-  /** `by`: the label of the caller that force-released it; null: unknown. */
-  revoked(hold: string, by: string | null): void;
-  /** Another process wants the lock. See the message `recall`. */
-  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
 }
 
 /** What an inbox needs of its client. */

@@ -1,10 +1,10 @@
 import type { Inspected, Recalled } from "../api/lock.ts";
+import type { LockKind, Meant } from "../core/lock-kind.ts";
 import { FIRST_REPLY, KEEPER_REPLY } from "../defaults.ts";
 import { atMost, within } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import type { Context } from "./context.ts";
-import type { LockKind, Meant } from "./lock-kind.ts";
 import { RecallRequest } from "./recall-request.ts";
 
 /**

@@ -1,3 +1,6 @@
+import { atTurnEnd } from "../core/event-loop-turn.ts";
+import { ttlFor } from "../core/fits.ts";
+import type { LockKind } from "../core/lock-kind.ts";
 import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
@@ -9,12 +12,9 @@ import { quote } from "../util/quote.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import { warn } from "../util/warn.ts";
 import type { Cleanup } from "./cleanup.ts";
-import { atTurnEnd } from "./event-loop-turn.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { LockKind } from "./lock-kind.ts";
-import { ttlFor } from "./policies/fits.ts";
 
 /**
  * The client's tenures that callers enter without a round trip, and those that are idle. Renews the

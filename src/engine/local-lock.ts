@@ -1,5 +1,10 @@
 import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
+import type { Applicant } from "../core/fits.ts";
+import type { LockKind } from "../core/lock-kind.ts";
+import { RecheckGroup } from "../core/recheck-group.ts";
+import { RedisHealth } from "../core/redis-health.ts";
+import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type HolderFlag, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
@@ -12,12 +17,7 @@ import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
-import type { LockKind } from "./lock-kind.ts";
-import type { Applicant } from "./policies/fits.ts";
 import { PooledTenure } from "./pooled-tenure.ts";
-import { RecheckGroup } from "./recheck-group.ts";
-import { RedisHealth } from "./redis-health.ts";
-import { selfWaitAt, selfWaiter } from "./self-wait.ts";
 import { knownReads, SharedTenure } from "./shared-tenure.ts";
 import type { Tenure, TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
@@ -61,13 +61,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     this.places = this.isSolitary || kind.sharing ? new RecheckGroup() : null;
   }
 
-  /** `other` is the same lock by another kind of its protocol. RACE: see `RecheckGroup`. */
-  shareWith(other: LocalLock): void {
-    if (other.places) this.places = other.places;
-    else {
-      other.places = this.places;
-      for (const one of other.#acquisitions) if (one.isParkedFor("grant")) this.places?.add(one);
-    }
+  /** The same lock by another kind has places in the same queue. RACE: see `RecheckGroup`. */
+  useGroup(places: RecheckGroup): void {
+    this.places = places;
+    for (const one of this.#acquisitions) if (one.isParkedFor("grant")) places.add(one);
   }
 
   get #acquisitions(): Iterable<Acquisition> {
@@ -423,7 +420,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   }
 
   /** This caller waits for a lock that this client holds. */
-  #awaitSelfWait(waiter: Waiter): void {
+  #awaitSelfWait(waiter: Waiting): void {
     this.#selfWaitTimer ??= new CallTimer(() => this.#selfWaits());
     if (this.#selfWaitTimer.index < 0 && !waiter.isWarned)
       this.context.timers.set(this.#selfWaitTimer, selfWaitAt(waiter));

@@ -1,5 +1,5 @@
+import type { AttemptOptions, LockKind } from "../core/lock-kind.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
-import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 
 /**
  * How a process receives the messages of one lock: grants on the client's own channel, or messages

@@ -2,6 +2,12 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
+import { Lease } from "../core/lease.ts";
+import type { LockKind, Withdrawer } from "../core/lock-kind.ts";
+import type { Expecting } from "../core/port.ts";
+import { Resource } from "../core/resource.ts";
+import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
+import type { AcquireRequest, Waiting } from "../core/waiting.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
@@ -13,19 +19,18 @@ import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import type { Context } from "./context.ts";
 import { DeafReports } from "./deaf-reports.ts";
-import { type Expecting, GrantInbox } from "./grant-inbox.ts";
+import { GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
 import { IdleTenures } from "./idle-tenures.ts";
 import { Hold, LabelledHold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
 import { Watchdog } from "./lease/watchdog.ts";
 import { LingerLearner } from "./linger-learner.ts";
 import { LocalLock } from "./local-lock.ts";
-import type { LockKind, Withdrawer } from "./lock-kind.ts";
-import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import { follow } from "./telemetry/following.ts";
-import { type AcquireRequest, Waiter } from "./waiter.ts";
+import { Waiter } from "./waiter.ts";
 import { WantedSignals } from "./wanted-signals.ts";
 
 /**
@@ -55,6 +60,8 @@ export class LockManager implements Context {
   isSweeping = false;
   isClosed = false;
   readonly #localLocks = new Map<LockKind, Map<string, LocalLock>>();
+  /** The locks of kinds that the core carries. */
+  readonly #resources = new Map<LockKind, Map<string, Resource>>();
   /**
    * For each protocol that grants by message, a kind whose `withdraw` understands grants that no
    * caller expects.
@@ -131,7 +138,7 @@ export class LockManager implements Context {
     request: AcquireRequest,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    const { terms, wait, signal, by, came, batchedTry, passes = kind.localHandoffs } = request;
+    const { terms, wait, signal, by, batchedTry, passes = kind.localHandoffs } = request;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return this.#enterFollowed(kind, name, request, take);
     // RACE: before any event, because its listener may make a call, which needs another number.
@@ -156,12 +163,43 @@ export class LockManager implements Context {
         throw error;
       }
       const settle = resolve as (value: unknown) => void;
-      const waiter = new Waiter(caller, request, passes, take, settle);
-      if (signal) listen(signal, waiter);
-      came?.(waiter);
-      (localLock ?? this.#newLocalLock(kind, name)).join(waiter);
+      const resource = localLock ? null : this.#resourceFor(kind, name, terms);
+      const waiter = resource
+        ? this.#join(resource, caller, request, passes, take, settle)
+        : this.#wait(localLock ?? this.#newLocalLock(kind, name), caller, request, passes, take, settle);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });
+  }
+
+  /** A caller of a kind that the core carries. */
+  #join(
+    resource: Resource,
+    caller: Caller,
+    request: AcquireRequest,
+    passes: number,
+    take: (lease: SharedLease) => unknown,
+    settle: (value: unknown) => void,
+  ): Waiting {
+    const place = resource.place();
+    const lease = new Lease(place, caller, request, passes, take, settle);
+    request.came?.(lease);
+    place.join(lease);
+    return lease;
+  }
+
+  #wait(
+    localLock: LocalLock,
+    caller: Caller,
+    request: AcquireRequest,
+    passes: number,
+    take: (lease: SharedLease) => unknown,
+    settle: (value: unknown) => void,
+  ): Waiting {
+    const waiter = new Waiter(caller, request, passes, take, settle);
+    if (request.signal) listen(request.signal, waiter);
+    request.came?.(waiter);
+    localLock.join(waiter);
+    return waiter;
   }
 
   /**
@@ -190,9 +228,9 @@ export class LockManager implements Context {
   }
 
   /** The callers of this client that wait for a lock. */
-  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
-    for (const [kind, localLocks] of this.#localLocks)
-      if (kind.protocol === protocol) yield* localLocks.get(name) ?? [];
+  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiting> {
+    for (const all of [this.#localLocks, this.#resources])
+      for (const [kind, locks] of all) if (kind.protocol === protocol) yield* locks.get(name) ?? [];
   }
 
   /** Which process holds a lock, as far as this client knows without a round trip. */
@@ -219,8 +257,9 @@ export class LockManager implements Context {
 
   // ---- the local locks
 
-  *localLocks(): Iterable<LocalLock> {
-    for (const localLocks of this.#localLocks.values()) yield* localLocks.values();
+  *localLocks(): Iterable<LocalLock | Resource> {
+    for (const locks of this.#localLocks.values()) yield* locks.values();
+    for (const locks of this.#resources.values()) yield* locks.values();
   }
 
   localLockOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
@@ -236,21 +275,52 @@ export class LockManager implements Context {
     }
     const localLock = new LocalLock(kind, name, this);
     localLocks.set(name, localLock);
-    if (this.#localLocks.size > 1 && kind.wake.by === "grant") this.#share(localLock);
+    if (kind.wake.by === "grant") this.#share(localLock);
     return localLock;
   }
 
-  #share(localLock: LocalLock): void {
-    const { kind, name } = localLock;
-    for (const [other, localLocks] of this.#localLocks) {
-      const same = other !== kind && other.protocol === kind.protocol && localLocks.get(name);
-      if (same) localLock.shareWith(same);
-    }
+  /**
+   * The core carries what has one holder at a time, and is not kept when it is unlocked. Null: it does
+   * not carry this lock. Whichever has the name's first caller serves the others as well.
+   */
+  #resourceFor(kind: LockKind, name: string, { linger }: Terms): Resource | null {
+    const { wake, policy, sharing } = kind;
+    if (wake.by !== "grant" || policy !== "exclusive" || sharing) return null;
+    const known = this.#resources.get(kind)?.get(name);
+    if (known) return known;
+    return linger > 0 && kind.hasStays ? null : this.#newResource(kind, name);
   }
 
-  left(localLock: { readonly kind: LockKind; readonly name: string }): void {
-    const localLocks = this.#localLocks.get(localLock.kind);
-    if (localLocks?.get(localLock.name) === localLock) localLocks.delete(localLock.name);
+  #newResource(kind: LockKind, name: string): Resource {
+    let resources = this.#resources.get(kind);
+    if (!resources) {
+      resources = new Map();
+      this.#resources.set(kind, resources);
+      this.#granting.set(kind.protocol, kind);
+    }
+    const resource = new Resource(kind, name, this);
+    resources.set(name, resource);
+    if (this.#localLocks.size + this.#resources.size > 1) this.#share(resource);
+    return resource;
+  }
+
+  /** The same lock by another kind of its protocol has places in the same queue. RACE: see `RecheckGroup`. */
+  #share(lock: LocalLock | Resource): void {
+    for (const all of [this.#localLocks, this.#resources])
+      for (const [kind, locks] of all) {
+        const same = kind !== lock.kind && kind.protocol === lock.kind.protocol && locks.get(lock.name);
+        if (!same) continue;
+        if (same.places) lock.useGroup(same.places);
+        else if (lock.places) same.useGroup(lock.places);
+      }
+  }
+
+  left(lock: { readonly kind: LockKind; readonly name: string }): void {
+    const all: Map<LockKind, Map<string, object>> = lock instanceof Resource
+      ? this.#resources
+      : this.#localLocks;
+    const locks = all.get(lock.kind);
+    if (locks?.get(lock.name) === lock) locks.delete(lock.name);
     if (this.#whenEmpty) this.#tellEmpty();
   }
 
@@ -341,13 +411,13 @@ export class LockManager implements Context {
     }
   }
 
-  tellWait(name: string, { call, kind, units, since }: Waiter): void {
+  tellWait(name: string, { call, kind, units, since }: Waiting): void {
     if (!this.events.isUsed || !this.events.hears("wait")) return;
     const caller = { ...ofCall({ name, kind, call, units }), waitedFor: clocks.mono.now() - since };
     this.events.tell("wait", { ...caller, heldBy: "unknown" });
   }
 
-  gaveUp(name: string, waiter: Waiter, error: unknown): void {
+  gaveUp(name: string, waiter: Waiting, error: unknown): void {
     const wait = waiter.isAsking ? 0 : waiter.wait;
     if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, wait, error);
   }

@@ -1,12 +1,12 @@
 import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
+import type { Callback, LockKind } from "../core/lock-kind.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Context } from "./context.ts";
 import type { Ending } from "./ending.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { Callback, LockKind } from "./lock-kind.ts";
 
 /** Whose hold is released. */
 interface Releasing {

@@ -1,5 +1,6 @@
 import { type Events, ofCall } from "../api/events.ts";
-import { SELF_WAIT_LEASES } from "../defaults.ts";
+import type { Callers } from "../core/port.ts";
+import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
@@ -7,8 +8,6 @@ import { quote } from "../util/quote.ts";
 import { warn } from "../util/warn.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
-import type { LockKind } from "./lock-kind.ts";
-import type { Waiter } from "./waiter.ts";
 
 /**
  * Warns of the most common self-made deadlock: a caller waits for a lock that its own process keeps
@@ -45,7 +44,7 @@ export class SelfWait {
   }
 
   /** Called periodically while callers wait in Redis; `head` is the first of them. */
-  look(callers: Callers, head: Waiter): void {
+  look(callers: Callers, head: Waiting): void {
     const at = clocks.mono.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     const { kind, name } = callers;
@@ -71,7 +70,7 @@ export class SelfWait {
    * Another client of this process holds a lock with this name: is it the same lock, or one on
    * another server?
    */
-  async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
+  async #lookCloser({ kind, name }: Callers, waiter: Waiting, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.inspect(name).catch(() => null);
     // The hold's number alone is not enough: every client begins at 1.
     if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
@@ -104,7 +103,7 @@ export class SelfWait {
   }
 
   /** An event for every such caller; a process warning at most once a minute for each client. */
-  warn(name: string, waiter: Waiter, heldBy: "this client" | "this process"): void {
+  warn(name: string, waiter: Waiting, heldBy: "this client" | "this process"): void {
     const at = clocks.mono.now();
     const waited = at - waiter.since;
     const { kind, call, units } = waiter;
@@ -140,7 +139,7 @@ export class SelfWait {
    */
   warnOfScope(
     name: string,
-    { kind, call }: Waiter,
+    { kind, call }: Waiting,
     waited: number,
     place: string,
     taken: string | null,
@@ -160,31 +159,11 @@ export class SelfWait {
   }
 }
 
-/** The callers of one client at one lock. */
-interface Callers extends Iterable<Waiter> {
-  readonly kind: LockKind;
-  readonly name: string;
-}
-
 /**
  * The clients of this process that are not closed. This must not keep an abandoned client from
  * being collected.
  */
 const clients = new Set<WeakRef<SelfWait>>();
-
-/**
- * When a wait for a lock of the caller's own process has been long enough to call it a deadlock.
- */
-export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
-
-/**
- * The first of these callers that the code holding the lock may have made: a caller that came
- * before the holder got the lock is simply queueing.
- */
-export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
-  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
-  return null;
-}
 
 /** Names made at run time can lead to any number of places. */
 const MOST_PLACES = 1_000;

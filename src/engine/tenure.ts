@@ -2,23 +2,23 @@ import { type LockError, LockLostError } from "../api/errors.ts";
 import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
+import { type Applicant, fits } from "../core/fits.ts";
+import { tryAgain } from "../core/lease-too-short.ts";
+import type { LockKind } from "../core/lock-kind.ts";
+import type { Expecting } from "../core/port.ts";
+import type { RedisHealth } from "../core/redis-health.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import { Ending } from "./ending.ts";
-import type { Expecting } from "./grant-inbox.ts";
 import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import { tryAgain } from "./lease-too-short.ts";
 import { ASKED, type KeptEnd, TAKEN } from "./linger-learner.ts";
-import type { LockKind } from "./lock-kind.ts";
-import { type Applicant, fits } from "./policies/fits.ts";
-import type { RedisHealth } from "./redis-health.ts";
 import { type Leaver, ReleaseCommand } from "./release-command.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -130,8 +130,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       // have it; or it was requested by a caller with a much longer lease, which has left.
       this.leave();
       const isLate = head !== null && isDirect && !hold.isRevoked && left <= 0;
-      if (isLate) tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
-      else one.start();
+      const waits = isLate && !tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
+      if (!waits) one.start();
     } else if (how === "enough" && !kind.isConfirmed) this.give(one, head);
     else {
       const ttl = hold.lingers ? this.ttlFor(head.terms) : head.terms.lease;
@@ -194,8 +194,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     // A caller that has left may have lost it before.
     if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
     if (!waiter.settled) one.line.putBack(waiter, isNext);
-    if (isOver && waiter.listed && !isNext) tryAgain(this.lock, one, waiter, now().mono - sent.mono);
-    else one.start();
+    const isLate = isOver && waiter.listed && !isNext;
+    if (!isLate || tryAgain(this.lock, one, waiter, now().mono - sent.mono)) one.start();
   }
 
   #unclaimed(one: Acquisition, waiter: Waiter, sent: Instant, error: unknown): void {
@@ -225,7 +225,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   // ---- its users come and go
 
   protected enter(terms: Terms, caller: Caller): SharedLease {
-    const lease = new SharedLease(this.hold, terms, this, caller);
+    const lease = new SharedLease(this.hold.name, terms, this, caller).take(this.hold);
     this.users.add(lease);
     if (this.users.size > 1) this.isShared = true;
     this.context.watchdog.watch(lease);

@@ -1,18 +1,19 @@
 import type { Caller, EventKind } from "../api/events.ts";
 import { failing, isOurs } from "../api/stacks.ts";
+import type { BatchedTry } from "../core/lock-kind.ts";
+import type { AcquireRequest, Waiting } from "../core/waiting.ts";
 import { type Abortable, unlisten } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Timer } from "../util/timers.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { BatchedTry } from "./lock-kind.ts";
 
 /**
  * One call that wants the lock. Settled once: with the result of `take`, with null (another client
  * holds it), or with an error. It is its own timer, list entry and listener of its signal, because
  * ten thousand of them are parked at a time.
  */
-export class Waiter extends Timer implements Caller, Abortable {
+export class Waiter extends Timer implements Waiting, Abortable {
   readonly call: number;
   readonly kind: EventKind;
   readonly terms: Terms;
@@ -112,24 +113,6 @@ export class Waiter extends Timer implements Caller, Abortable {
   }
 }
 
-/** A caller's request. */
-export interface AcquireRequest {
-  readonly terms: Terms;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
-  /**
-   * The call that this is part of: it wants several locks, and reports itself when it gives up.
-   * Left out: a call of its own.
-   */
-  readonly by?: Caller | undefined;
-  /** How many local hand-offs may come before this caller gets it. Left out: its kind's number. */
-  readonly passes?: number | undefined;
-  /** It is one of several tries that are sent together, with `wait` 0. */
-  readonly batchedTry?: BatchedTry | undefined;
-  /** Receives the waiter, for a call that may leave the queue because of its scope. */
-  readonly came?: ((waiter: Waiter) => void) | undefined;
-}
-
 /** The acquisition that asks for a waiter. */
 interface Group {
   /** Its time is over: for its wait, or for its first command. */
@@ -141,7 +124,7 @@ interface Group {
 /**
  * How many of these callers wait, and how many ms the first of them has waited; null: none waits.
  */
-export function waitingHere(waiters: Iterable<Waiter>): {
+export function waitingHere(waiters: Iterable<Waiting>): {
   waiting: number;
   longest: number | null;
 } {

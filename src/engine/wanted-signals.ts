@@ -1,19 +1,19 @@
 import { LockWantedError } from "../api/errors.ts";
+import type { LockKind } from "../core/lock-kind.ts";
+import type { Waiting } from "../core/waiting.ts";
 import type { Transport } from "../redis/transport.ts";
 import { now } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
-import type { LockKind } from "./lock-kind.ts";
-import type { Waiter } from "./waiter.ts";
 
 /** What it needs of its client. */
 interface Client {
   readonly inbox: GrantInbox;
   readonly commands: Transport;
   /** The callers of this client at a lock, by any kind of its protocol. */
-  waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiter>;
+  waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiting>;
 }
 
 /**
@@ -100,7 +100,7 @@ export class WantedSignals {
   }
 
   /** A caller of this client waits for this lock. */
-  came(kind: LockKind, name: string, waiter: Waiter): void {
+  came(kind: LockKind, name: string, waiter: Waiting): void {
     const lease = this.leases.get(name);
     // An election of that name is separate: its candidates do not wait for the lock.
     if (lease?.owner.kind.protocol === kind.protocol) this.#tell(lease, waiter.since);

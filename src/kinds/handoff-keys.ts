@@ -1,4 +1,4 @@
-import type { AttemptOptions } from "../engine/lock-kind.ts";
+import type { AttemptOptions } from "../core/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import type { ScriptKeys } from "../redis/script.ts";

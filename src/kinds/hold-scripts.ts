@@ -1,7 +1,7 @@
+import type { Ask, AttemptOptions, LockKind } from "../core/lock-kind.ts";
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import type { Ask, AttemptOptions, LockKind } from "../engine/lock-kind.ts";
 import type { Decode } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { unexpected } from "../redis/fields.ts";

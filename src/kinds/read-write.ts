@@ -1,4 +1,4 @@
-import type { JoinAsk, Sharing } from "../engine/lock-kind.ts";
+import type { JoinAsk, Sharing } from "../core/lock-kind.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
 /**

@@ -1,5 +1,4 @@
 import type { Inspected } from "../api/lock.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import {
   type Ask,
   type Callback,
@@ -7,7 +6,8 @@ import {
   type LockKind,
   type Meant,
   tell,
-} from "../engine/lock-kind.ts";
+} from "../core/lock-kind.ts";
+import type { Hold } from "../engine/lease/hold.ts";
 import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Keys } from "../redis/keys.ts";

@@ -1,6 +1,4 @@
 import type { Inspected } from "../api/lock.ts";
-import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import {
   type Ask,
   type Callback,
@@ -8,7 +6,9 @@ import {
   type LockKind,
   type Meant,
   tell,
-} from "../engine/lock-kind.ts";
+} from "../core/lock-kind.ts";
+import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
 import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";

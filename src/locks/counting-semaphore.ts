@@ -1,9 +1,9 @@
 import type { ForceUnlockOptions } from "../api/options.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "../api/semaphore.ts";
 import { nounOf } from "../api/wording.ts";
+import type { LockKind } from "../core/lock-kind.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Request } from "../engine/lease/terms.ts";
-import type { LockKind } from "../engine/lock-kind.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
 import { waitingHere } from "../engine/waiter.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";

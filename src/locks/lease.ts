@@ -71,7 +71,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
    * `isThrown`: its user gets the rejection. @internal
    */
   leave(isThrown = true): Promise<void> {
-    if (this.#hasLeft) return this.#shared.settled();
+    if (this.#hasLeft) return this.#shared.whenSettled();
     this.#hasLeft = true;
     const tie = this.#tie;
     const left = tie?.taken ? Promise.reject(thrownAt(tie.taken, this.leave)) : this.#leaveShared(false);

@@ -1,6 +1,6 @@
 import { show } from "../api/validate.ts";
+import type { Member } from "../core/lock-kind.ts";
 import { MEMBERS_MAX } from "../defaults.ts";
-import type { Member } from "../engine/lock-kind.ts";
 import { quote } from "../util/quote.ts";
 import { keyOf } from "./holding.ts";
 

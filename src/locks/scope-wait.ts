@@ -6,13 +6,13 @@ import { DeadlockError } from "../api/errors.ts";
 import type { EventKind } from "../api/events.ts";
 import { OVERTAKEN } from "../api/give-up.ts";
 import { failing, thrownAt } from "../api/stacks.ts";
+import type { LockKind, Member } from "../core/lock-kind.ts";
+import type { Waiting } from "../core/waiting.ts";
 import { DEADLOCK_AFTER } from "../defaults.ts";
 import { acquireAll, type Busy } from "../engine/acquire-all.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Request } from "../engine/lease/terms.ts";
-import type { LockKind, Member } from "../engine/lock-kind.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
-import type { Waiter } from "../engine/waiter.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Timer } from "../util/timers.ts";
@@ -43,7 +43,7 @@ export function waitBeside<T>(
   enter?: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
   const wanted = { kind, name, key: keyOf(kind.protocol, name) };
-  let waiter: Waiter | null = null;
+  let waiter: Waiting | null = null;
   const leave = (reason: unknown): void => waiter?.aborted(reason);
   const watch = follow(manager, scopes, [wanted], kind.eventKind, request, leave);
   const shares = request.reentrant && enter;
@@ -63,7 +63,7 @@ export function waitBeside<T>(
       unwant();
       watch?.end();
     };
-    const came = (one: Waiter): void => {
+    const came = (one: Waiting): void => {
       waiter = one;
       watch?.came(one);
     };
@@ -132,7 +132,7 @@ export async function acquireAllBeside(
     unwant();
     take(leases);
   };
-  const came = (one: Waiter): void => watch?.came(one);
+  const came = (one: Waiting): void => watch?.came(one);
   try {
     return await acquireAll(manager, members, { ...request, signal: controller.signal, came }, mine);
   } catch (error) {
@@ -179,7 +179,7 @@ class OwnWait extends Timer {
   readonly #meets: () => Holding | null;
   readonly #unwatch: (() => void) | null;
   readonly #since = clocks.mono.now();
-  #waiter: Waiter | null = null;
+  #waiter: Waiting | null = null;
 
   /**
    * `meets`: its scope's present holds on the locks that it wants. `unwatch`: call it at the end.
@@ -199,7 +199,7 @@ class OwnWait extends Timer {
   }
 
   /** It now has a waiter at a lock. */
-  came(waiter: Waiter): void {
+  came(waiter: Waiting): void {
     this.#waiter = waiter;
     waiter.own = this;
   }

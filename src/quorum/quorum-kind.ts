@@ -1,7 +1,7 @@
 import type { Inspected } from "../api/lock.ts";
+import { type Ask, type Callback, type LockKind, type Meant, tell, type Wake } from "../core/lock-kind.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
-import { type Ask, type Callback, type LockKind, type Meant, tell, type Wake } from "../engine/lock-kind.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { holding, partyOf } from "../redis/party.ts";

@@ -1,7 +1,7 @@
 import type { ClusterLike, RedisLike } from "../../src/api/redis.ts";
 import { StoredSettings } from "../../src/api/stored-settings.ts";
+import type { AttemptOptions } from "../../src/core/lock-kind.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
-import type { AttemptOptions } from "../../src/engine/lock-kind.ts";
 import { CountedKind } from "../../src/kinds/counted.ts";
 import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
 import type { Callback } from "../../src/redis/call.ts";

@@ -114,8 +114,8 @@ describe("the check of the docs", () => {
     ],
     [
       "no file at all",
-      "`src/engine/line.ts`: `tellBusy`",
-      "`line.ts`",
+      "`src/kinds/hold-scripts.ts`: `entryPrefix`",
+      "`hold-scripts.ts`",
       "a race names no file and method that prevent it",
     ],
   ])("finds a race of the protocol with %s", (_, from, to, problem) => {

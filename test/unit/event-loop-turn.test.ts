@@ -1,7 +1,7 @@
 import { setImmediate as turned } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { atTurnEnd, isTurnSpent } from "../../src/core/event-loop-turn.ts";
 import { TURNS_TIME } from "../../src/defaults.ts";
-import { atTurnEnd, isTurnSpent } from "../../src/engine/event-loop-turn.ts";
 
 it("deferred work runs once, after the promises of this turn, in order", async () => {
   const told: string[] = [];

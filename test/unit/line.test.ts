@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { BatchedTry } from "../../src/core/lock-kind.ts";
+import type { AcquireRequest } from "../../src/core/waiting.ts";
 import type { Terms } from "../../src/engine/lease/terms.ts";
 import { Line, type LineHome, lastTryOf } from "../../src/engine/line.ts";
-import type { BatchedTry } from "../../src/engine/lock-kind.ts";
-import { type AcquireRequest, Waiter } from "../../src/engine/waiter.ts";
+import { Waiter } from "../../src/engine/waiter.ts";
 import { clocks } from "../../src/util/clock.ts";
 import { Timers } from "../../src/util/timers.ts";
 

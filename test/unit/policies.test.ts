@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { fits, isTooLong, ttlFor } from "../../src/core/fits.ts";
+import { isStillNext, next, type Place, type Possession } from "../../src/core/next.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
 import type { Terms } from "../../src/engine/lease/terms.ts";
-import { isStillNext, next, type Place, type Possession } from "../../src/engine/policies/exclusive.ts";
-import { fits, isTooLong, ttlFor } from "../../src/engine/policies/fits.ts";
 import * as pooled from "../../src/engine/policies/pooled.ts";
 import * as shared from "../../src/engine/policies/shared.ts";
 
@@ -163,7 +163,7 @@ function exclusive({
 }: Case) {
   const possession: Possession = {
     hold: holdWith(left, hold),
-    state: "inside",
+    isIdle: false,
     wasKept: false,
     tokensUntil: 0,
     ...mine,
@@ -183,7 +183,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
   row("does not have it after its deadline", "no", { left: 0 });
   row("does not have it from idle if another process wants it", "no", {
     hold: { wantedAt: MONO - 1 },
-    mine: { state: "idle" },
+    mine: { isIdle: true },
   });
   row("has it from inside if another process has wanted it only for a moment", "now", {
     hold: { wantedAt: MONO - 1 },
@@ -217,7 +217,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
   row("does not have it by a local hand-off if these are off", "no", { passes: 0 });
   row("has it from idle also if local hand-offs are off", "now", {
     passes: 0,
-    mine: { state: "idle", tokensUntil: 101 },
+    mine: { isIdle: true, tokensUntil: 101 },
     hold: { mayPass: 0 },
   });
   row("asks if this process was not notified of waiters and would be", "ask", {

@@ -119,8 +119,9 @@ export class SimulatedWire implements Wire {
   frozen = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
   /** Until when replies and messages do not arrive. */
   deaf = { since: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
-  /** When something last came from the server. */
+  /** When something last came from the server, and how many things have come. */
   receivedAt = Number.NEGATIVE_INFINITY;
+  arrived = 0;
   /** What was sent arrives after this time, when the connection is gone. */
   #strandedUntil: number | null = null;
   #isServed = true;
@@ -178,6 +179,7 @@ export class SimulatedWire implements Wire {
     this.#down.send(Math.max(time.now + this.#delay(), least), () => {
       if (this.isOpen) {
         this.receivedAt = time.now;
+        this.arrived++;
         work();
       } else effects["subscribe" in this.end ? "messages lost" : "replies lost"]++;
     });
@@ -299,8 +301,11 @@ export class ProcessNetwork implements Network {
   receives(channel: string): boolean {
     const { time, server } = this.#at;
     const isWell = [...this.wires].every(
-      ({ isOpen, frozen, deaf, end }) =>
-        !("subscribe" in end) || (isOpen && frozen.until <= time.now && deaf.until <= time.now),
+      ({ isOpen, frozen, deaf, end, arrived }) =>
+        !("subscribe" in end) ||
+        // Not before its SUBSCRIBE is answered: a receiver may be a connection before it, of which the
+        // server does not know yet that it is broken.
+        (isOpen && arrived > 1 && frozen.until <= time.now && deaf.until <= time.now),
     );
     return isWell && server.redis.receivers(channel) > 0;
   }

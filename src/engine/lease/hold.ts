@@ -131,13 +131,17 @@ export class Hold {
    * is never later than received + TTL. `sent`: when the answered command was sent; null: it is a
    * message. `flag`: what the lock's value has said since then.
    */
-  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, flag: HolderFlag = 0): void {
+  owned(
+    { at, ttl, token, waits }: Grant,
+    sent: Instant | null,
+    flag: HolderFlag = 0,
+    mono = clocks.mono.now(),
+    wall = clocks.wall.now(),
+  ): void {
     if (sent) {
       this.asked = sent;
       this.#server = at;
     }
-    const mono = clocks.mono.now();
-    const wall = clocks.wall.now();
     const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;
     const span = (since + ttl) * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
     this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));

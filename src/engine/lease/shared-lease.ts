@@ -16,6 +16,7 @@ import { whyExpired } from "./why-expired.ts";
  *
  * | state | true | leaves it by |
  * |---|---|---|
+ * | wanted | its caller does not have the lock yet | `take()` → held |
  * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
  * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
@@ -24,15 +25,16 @@ export class SharedLease implements Caller, Departure {
   readonly call: number;
   readonly kind: EventKind;
   readonly name: string;
-  readonly hold: Hold;
+  /** Set by `take`. */
+  hold!: Hold;
   /** 0: its kind has none, or it is a permit without fencing. */
-  readonly token: number;
+  token = 0;
   firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */
   since = clocks.mono.now();
-  #sinceWall = clocks.wall.now();
+  #sinceWall = 0;
   loss: LockLostError | null = null;
   /**
    * Its last user did not leave: the end of a scope took its lease, and reported that as a loss.
@@ -51,28 +53,33 @@ export class SharedLease implements Caller, Departure {
    * Undefined: there is none yet.
    */
   handle: object | null | undefined;
-  #end: number;
+  #end = Number.POSITIVE_INFINITY;
   /** The longest lease that it was given, in ms. */
-  #longest: number;
+  #longest = 0;
   #users = 1;
   #entries = 1;
-  #state: "held" | "ended" | "lost" = "held";
+  #state: "wanted" | "held" | "ended" | "lost" = "wanted";
   #controller: AbortController | undefined;
   #isSettled = false;
   /** Called when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
-  /** `caller`: the call that acquired it. */
-  constructor(hold: Hold, terms: Terms, owner: LeaseOwner, caller: Caller) {
+  /** `caller`: the call that wants it. */
+  constructor(name: string, terms: Terms, owner: LeaseOwner, caller: Caller) {
     this.call = caller.call;
     this.kind = caller.kind;
-    this.name = hold.name;
-    this.hold = hold;
-    this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
+    this.name = name;
     this.owner = owner;
     this.terms = terms;
-    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
-    this.#longest = terms.lease;
+  }
+
+  /** Its caller has the lock from now on. */
+  take(hold: Hold, mono = clocks.mono.now(), wall = clocks.wall.now()): this {
+    this.hold = hold;
+    this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
+    this.#state = "held";
+    this.begin(this.terms, mono, wall);
+    return this;
   }
 
   /**
@@ -80,10 +87,10 @@ export class SharedLease implements Caller, Departure {
    * The caller must notify the watchdog, and must have raised its TTL in Redis. An explicit lease
    * ends after its own time, though the hold may live longer.
    */
-  begin(terms: Terms): void {
+  begin(terms: Terms, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
     this.terms = terms;
-    this.since = clocks.mono.now();
-    this.#sinceWall = clocks.wall.now();
+    this.since = mono;
+    this.#sinceWall = wall;
     this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
     this.#longest = terms.lease;
   }
@@ -208,7 +215,13 @@ export class SharedLease implements Caller, Departure {
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
     this.isTaken = isTaken;
-    return this.owner.context.events.step(() => this.owner.vacated(this));
+    const { context } = this.owner;
+    const isOuter = context.events.begin();
+    try {
+      return this.owner.vacated(this);
+    } finally {
+      context.events.end(isOuter);
+    }
   }
 
   /**
@@ -232,7 +245,7 @@ export class SharedLease implements Caller, Departure {
    * Resolves when its release is settled, however that ended. Does not reuse the promise of the
    * call that released it: a second caller that ignores a failure must not hide it from the first.
    */
-  settled(): Promise<void> {
+  whenSettled(): Promise<void> {
     if (this.#state !== "ended" || this.#isSettled) return Promise.resolve();
     this.#settling ??= [];
     const settling = this.#settling;

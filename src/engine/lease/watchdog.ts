@@ -46,10 +46,10 @@ export class Watchdog {
     return undefined;
   }
 
-  /** A lease has begun, or restarts. */
-  watch(lease: SharedLease): void {
+  /** A lease has begun, or restarts. `soon`: it is renewed at this time at the latest. */
+  watch(lease: SharedLease, soon = Number.POSITIVE_INFINITY, wall = clocks.wall.now()): void {
     const { hold, terms, since } = lease;
-    const left = lease.left(since);
+    const left = lease.left(since, wall);
     // A lock granted by message has only the window: raise it once this is clearly no short
     // critical section.
     const first =
@@ -57,7 +57,7 @@ export class Watchdog {
         ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
         : // Even if more time is left than the lease: a renewal also detects a loss.
           Math.min(left, terms.lease) - terms.lease + terms.lease / RENEWALS_PER_LEASE;
-    lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
+    lease.due = terms.watchdog ? Math.min(since + Math.max(0, first), soon) : Number.POSITIVE_INFINITY;
     this.leases.add(lease);
     const at = Math.min(lease.due, since + left);
     if (this.#alarm.index < 0 || at < this.#alarm.at) this.timers.set(this.#alarm, at);

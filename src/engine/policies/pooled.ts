@@ -1,11 +1,12 @@
 // Which callers may have permits that this process has, and how many are requested for them: with
 // one place in Redis's queue for all callers that one hold may serve. Protects the other processes
 // from permits that are handed on here without limit, and callers from units that no caller has.
+
+import { type Applicant, fits, isTooLong } from "../../core/fits.ts";
+import type { Run } from "../../core/lock-kind.ts";
 import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../lease/terms.ts";
-import type { Run } from "../lock-kind.ts";
-import { type Applicant, fits, isTooLong } from "./fits.ts";
 
 /** What is known of permits that this process has. */
 export interface Pool {

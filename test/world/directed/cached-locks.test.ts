@@ -55,6 +55,27 @@ describe("a cached lock", () => {
   );
 
   test(
+    "a caller with `linger: 0` has it first: callers that come meanwhile share its hold, and later ones cache the lock",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      await world.pass(LINGER + 300);
+      const held = await one.client.lock("lock:a", { linger: 0 }).lock();
+      const next = one.take("lock");
+      await world.pass(10);
+      await held.unlock();
+      await (await next).unlock();
+      await world.pass(10);
+      expect(world.redis.holders("lock:a")).toEqual([]);
+      await keep(world, one);
+      expect(world.redis.holders("lock:a")).toEqual([one.number]);
+      // And a caller with `linger: 0` takes the cached lock.
+      const { result: lease, took } = await world.timed(one.client.lock("lock:a", { linger: 0 }).tryLock());
+      expect([lease?.held, took < BY_MESSAGE]).toEqual([true, true]);
+      await lease?.unlock();
+    }),
+  );
+
+  test(
     "another process wants it: granted after two messages",
     scene(async (world) => {
       const [one, other] = await keeper(world);

@@ -73,7 +73,7 @@ export const world: readonly Plant[] = [
     name: "a process computes without end",
     bug: "Each turn of the event loop causes another one.",
     promise: "A run that never ends is an error, and is found in bounded time.",
-    file: "src/engine/event-loop-turn.ts",
+    file: "src/core/event-loop-turn.ts",
     replaces: "  isAwaited = false;\n  since = 0;\n",
     by: "  isAwaited = false;\n  since = 0;\n  awaitEnd();\n",
   },

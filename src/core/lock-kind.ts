@@ -1,11 +1,11 @@
 import type { EventKind } from "../api/events.ts";
 import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewer } from "../engine/lease/renewer.ts";
+import type { Terms } from "../engine/lease/terms.ts";
 import type { Callback } from "../redis/call.ts";
 import type { GrantProtocol } from "../redis/keys.ts";
 import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
-import type { Hold } from "./lease/hold.ts";
-import type { Renewer } from "./lease/renewer.ts";
-import type { Terms } from "./lease/terms.ts";
 
 export type { Callback } from "../redis/call.ts";
 

@@ -15,20 +15,19 @@ import type { RedisHealth } from "./redis-health.ts";
  */
 export class RecheckGroup {
   readonly #places = new Set<Place>();
+  #first: Place | null = null;
 
   get isEmpty(): boolean {
     return this.#places.size === 0;
   }
 
   isFirst(place: Place): boolean {
-    const [first] = this.#places;
-    return first === undefined || first === place;
+    return this.#first === null || this.#first === place;
   }
 
   /** What the one that re-checks for all knows of Redis; null: none is queued. */
   get health(): RedisHealth | null {
-    const [first] = this.#places;
-    return first?.health ?? null;
+    return this.#first?.health ?? null;
   }
 
   /**
@@ -36,9 +35,9 @@ export class RecheckGroup {
    * however far back the entry is.
    */
   add(place: Place): void {
-    const [first] = this.#places;
     this.#places.add(place);
-    first?.lookBefore(clocks.mono.now() + RECHECKS[1].period);
+    if (this.#first) this.#first.lookBefore(clocks.mono.now() + RECHECKS[1].period);
+    else this.#first = place;
   }
 
   /**
@@ -48,7 +47,8 @@ export class RecheckGroup {
   remove(place: Place, dueAt: number): void {
     const wasFirst = this.isFirst(place);
     if (!this.#places.delete(place) || !wasFirst) return;
-    const [next] = this.#places;
+    const [next = null] = this.#places;
+    this.#first = next;
     if (!next) return;
     const now = clocks.mono.now();
     next.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));

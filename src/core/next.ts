@@ -1,14 +1,16 @@
 // When the next caller of this process may have a lock that one caller has at a time. Protects the
 // other processes from a process that continues from memory: past its deadline, after its key was
 // lost, or while they wait.
-import { PASS_TIME } from "../../defaults.ts";
-import type { Hold } from "../lease/hold.ts";
+
+import { PASS_TIME } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
 import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {
   readonly hold: Hold;
-  readonly state: "inside" | "idle" | "leaving" | "ended";
+  /** Is no caller inside, while it stays here? */
+  readonly isIdle: boolean;
   /** Was it ever idle? */
   readonly wasKept: boolean;
   /**
@@ -34,7 +36,7 @@ export interface Place {
 
 /** May the next caller have it? Called wherever a caller enters a lock that is ours. */
 export function next(mine: Possession, comer: Applicant, place: Place, mono: number, wall: number): Next {
-  const { hold, state } = mine;
+  const { hold, isIdle } = mine;
   const { window, inbox } = place.context;
   const { hasStays } = place.kind;
   const { terms } = comer;
@@ -43,7 +45,7 @@ export function next(mine: Possession, comer: Applicant, place: Place, mono: num
   // how long that remains true is unknown.
   if (left <= 0) return "no";
   // No caller waits here, and one waits elsewhere.
-  if (state === "idle" && hold.wantedAt !== null) return "no";
+  if (isIdle && hold.wantedAt !== null) return "no";
   const passes = Math.min(hold.mayPass, comer.passes);
   if (!isWithinLimit(mine, passes, hasStays, mono)) {
     // No waiter is known, but none would have notified this process: its hold's flag is 0.
@@ -81,12 +83,12 @@ export function isStillNext(mine: Possession, comer: Applicant, place: Place, mo
  * one. `passes`: the smaller limit of the caller that took the lock from Redis and of the next one.
  */
 function isWithinLimit(
-  { hold, state }: Possession,
+  { hold, isIdle }: Possession,
   passes: number,
   hasStays: boolean,
   mono: number,
 ): boolean {
-  const isEndless = passes > 0 || state === "idle";
+  const isEndless = passes > 0 || isIdle;
   if (hasStays && hold.flag > 0 && hold.wantedAt === null && isEndless) return true;
   return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;
 }

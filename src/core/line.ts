@@ -1,0 +1,200 @@
+import { FIRST_REPLY } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
+import type { Lease } from "./lease.ts";
+import type { Port } from "./port.ts";
+
+/**
+ * The callers of one place, first come first served: a linked list, because any of them may leave.
+ *
+ * One rule says when a caller is told "busy": when Redis has answered a command that was sent after
+ * the caller came, or when another caller of this process has the lock. Until then the caller is
+ * *asked* for: its timer is the time limit of that answer. After that its timer is its own wait.
+ */
+export class Line {
+  first: Lease | null = null;
+  /** How many are willing to wait, and how many are asked for. Only written here. */
+  waiting = 0;
+  asked = 0;
+  readonly #name: string;
+  readonly #port: Port;
+  #last: Lease | null = null;
+
+  constructor(name: string, port: Port) {
+    this.#name = name;
+    this.#port = port;
+  }
+
+  *[Symbol.iterator](): Iterator<Lease> {
+    for (let caller = this.first; caller; ) {
+      const { next } = caller;
+      yield caller;
+      caller = next;
+    }
+  }
+
+  // ---- callers come and go
+
+  add(caller: Lease): void {
+    caller.previous = this.#last;
+    if (this.#last) this.#last.next = caller;
+    else this.first = caller;
+    this.#last = caller;
+    this.#added(caller);
+  }
+
+  /** First again: it lost the lock before it received it. */
+  putBack(caller: Lease): void {
+    caller.next = this.first;
+    if (this.first) this.first.previous = caller;
+    else this.#last = caller;
+    this.first = caller;
+    this.#added(caller);
+    this.#port.timers.set(caller, caller.deadline);
+  }
+
+  #added(caller: Lease): void {
+    const port = this.#port;
+    if (caller.waits) this.waiting++;
+    port.waiting++;
+    if (!port.isSweeping) port.sweepSoon();
+  }
+
+  remove(caller: Lease): void {
+    if (caller.previous) caller.previous.next = caller.next;
+    else if (this.first === caller) this.first = caller.next;
+    else return;
+    if (caller.next) caller.next.previous = caller.previous;
+    else this.#last = caller.previous;
+    caller.next = caller.previous = null;
+    const port = this.#port;
+    this.#answered(caller);
+    port.timers.clear(caller);
+    if (caller.waits) this.waiting--;
+    if (--port.waiting === 0 && !port.isSweeping) port.sweepSoon();
+  }
+
+  /** Null: busy. */
+  refuse(caller: Lease, error: unknown): void {
+    this.remove(caller);
+    if (caller.refuse(error)) this.#port.gaveUp(this.#name, caller, error);
+  }
+
+  refuseAll(error: () => unknown): void {
+    for (const caller of this) this.refuse(caller, error());
+  }
+
+  // ---- answers
+
+  /** Redis must answer a command for this caller, within the time of its wait or of a first reply. */
+  ask(
+    caller: Lease,
+    mono: number,
+    patience = Math.max(caller.batchedTry?.wait ?? caller.wait, FIRST_REPLY),
+  ): void {
+    const { timers, commands } = this.#port;
+    if (!caller.isAsked) this.asked++;
+    caller.isAsked = true;
+    timers.set(caller, mono + Math.min(commands.replyTimeout, patience));
+  }
+
+  /** One more command is sent for those that are asked for: its time limit replaces the former one. */
+  askAgain(): void {
+    const mono = clocks.mono.now();
+    for (const caller of this.#askedFor()) this.ask(caller, mono);
+  }
+
+  /** It waits: its time is its own wait. */
+  park(caller: Lease): void {
+    this.#port.timers.set(caller, caller.deadline);
+    if (!caller.isAsking) this.#port.tellWait(this.#name, caller);
+  }
+
+  #answered(caller: Lease): void {
+    if (!caller.isAsked) return;
+    caller.isAsked = false;
+    this.asked--;
+  }
+
+  /**
+   * The first caller that is asked for. They are the last ones to have come, so the search for it
+   * begins there: a tryLock() that comes and goes beside ten thousand parked callers examines none.
+   */
+  get #firstAsked(): Lease | null {
+    let first: Lease | null = null;
+    for (let left = this.asked, caller = this.#last; caller && left > 0; caller = caller.previous) {
+      if (!caller.isAsked) continue;
+      first = caller;
+      left--;
+    }
+    return first;
+  }
+
+  *#askedFor(): Iterable<Lease> {
+    for (let caller = this.#firstAsked, next: Lease | null; caller && this.asked > 0; caller = next) {
+      next = caller.next;
+      if (caller.isAsked) yield caller;
+    }
+  }
+
+  /** The command failed. `isHasty`: only for those whose wait is over. */
+  refuseAsked(error: () => unknown, isHasty = false): void {
+    if (this.asked === 0) return;
+    const by = isHasty ? clocks.mono.now() : Number.POSITIVE_INFINITY;
+    for (const caller of this.#askedFor()) if (caller.deadline <= by) this.refuse(caller, error());
+  }
+
+  /**
+   * The lock was not free for a command sent at `sent`. RACE: a caller that does not wait, and came
+   * after that, needs another answer: the lock may have been given back in between.
+   */
+  tellBusy(sent = Number.POSITIVE_INFINITY): void {
+    if (this.asked === 0) return;
+    const mono = clocks.mono.now();
+    for (let caller = this.#firstAsked, next: Lease | null; caller && this.asked > 0; caller = next) {
+      next = caller.next;
+      const isOver = mono >= caller.deadline;
+      if (!caller.isAsked || (isOver && caller.since > sent)) continue;
+      if (isOver) this.refuse(caller, null);
+      else {
+        this.#answered(caller);
+        this.park(caller);
+      }
+    }
+  }
+
+  // ---- callers that do not wait, where the holder may be idle
+
+  /** Do all of them only ask? Then the holder need not be notified of a waiter. */
+  get isAskingOnly(): boolean {
+    let caller = this.first;
+    while (caller?.isAsking) caller = caller.next;
+    return caller === null;
+  }
+
+  /** The holder is in use. Asking callers after one that waits are answered by their time. */
+  refuseAsking(): void {
+    while (this.first?.isAsking) this.refuse(this.first, null);
+  }
+
+  /**
+   * The holder may be idle: callers that do not wait do so for `ms` more, in the queue, so that it
+   * gives the lock back. 0: it is in use. A member of a multi-lock does not wait: its call continues
+   * by itself.
+   */
+  reprieve(ms: number): void {
+    if (ms === 0 && !this.first?.isAsking) return;
+    const mono = clocks.mono.now();
+    if (ms > 0)
+      for (const caller of this.#askedFor()) {
+        if (caller.batchedTry) caller.batchedTry.mayBeIdle = true;
+        else if (caller.wait === 0 && !caller.isAsking) {
+          this.waiting++;
+          caller.isAsking = true;
+        }
+      }
+    for (let caller = this.first; caller?.isAsking; caller = caller.next) {
+      caller.wait = mono - caller.since + ms;
+      if (!caller.isAsked) this.#port.timers.set(caller, caller.deadline);
+    }
+  }
+}

@@ -1,0 +1,975 @@
+import { LockLostError } from "../api/errors.ts";
+import { ofHolder, ofLoss } from "../api/events.ts";
+import { type LossReason, nounOf } from "../api/wording.ts";
+import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, RENEWALS_PER_LEASE, STAY_RENEWAL } from "../defaults.ts";
+import type { Grant, Hold } from "../engine/lease/hold.ts";
+import { DONE, refused, releaseOutcome } from "../engine/lease/release-outcome.ts";
+import type { Departure, LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import {
+  type AttemptAnswer,
+  foreignFormat,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  unavailable,
+  type YieldAnswer,
+} from "../redis/replies.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
+import { isEnding } from "../util/process-end.ts";
+import { CallTimer } from "../util/timers.ts";
+import { Attempt } from "./attempt.ts";
+import { isTurnSpent } from "./event-loop-turn.ts";
+import { fits, type Next } from "./fits.ts";
+import type { Lease } from "./lease.ts";
+import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
+import { Line } from "./line.ts";
+import { BLOCKED, type LockKind } from "./lock-kind.ts";
+import { isStillNext, next, type Possession } from "./next.ts";
+import type { Expecting, Port } from "./port.ts";
+import type { RecheckGroup } from "./recheck-group.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import { Release } from "./release.ts";
+import { backOff, nextTry, sleep } from "./schedule.ts";
+
+/**
+ * One hold in Redis at a time, from asked for to given back, and the line of callers that it serves.
+ *
+ * | state | true in Redis | what ends it |
+ * |---|---|---|
+ * | idle | nothing of ours | a caller comes → asking |
+ * | asking | unknown: a command is under way | owner → owned · queued → parked · busy → asking, to queue · failed → apart |
+ * | apart | nothing of ours; callers wait | a time, or the subscription → asking |
+ * | parked | the hold is queued; a re-check may be under way | a grant, or an answer "owner" → owned · gone → asking · no caller left → idle |
+ * | claiming | the lock is ours; a renewal is under way, and a caller gets it after that | its answer → owned or asking |
+ * | owned | the lock is ours, and a caller has it | the caller leaves → the hold is released · lost → withdrawn |
+ *
+ * Each state is a row of the table at the end of this file, and each event a function in it; a
+ * missing cell does nothing. After every change of ownership `ask` decides for the callers that are
+ * left. An answer that is not awaited never reaches the table: a hold that it brings is left (R3).
+ */
+export class Place implements Expecting, LeaseOwner {
+  readonly name: string;
+  readonly kind: LockKind;
+  readonly context: Port;
+  readonly resource: Home;
+  readonly line: Line;
+  state: State = IDLE;
+  /** The hold that asks, waits, or owns the lock. */
+  hold: Hold | null = null;
+  /** The command whose answer is awaited. */
+  attempt: Attempt | null = null;
+  /** The caller that has the lock; and one that gets it after a claim. */
+  holder: Lease | null = null;
+  claimant: Lease | null = null;
+  /** Position in the queue, as Redis last reported it. */
+  position: number | null = null;
+  /** It starts when the subscription is acknowledged; otherwise `apart` waits for a time only. */
+  isSubscribing = false;
+  /** Tries of its first caller that got the lock after the caller's lease was over. */
+  leaseTooShort: LeaseTooShort | null = null;
+  /** Its time: of its next re-check or try. Only `Timers` writes these. */
+  at = Number.POSITIVE_INFINITY;
+  index = -1;
+  /** The first token for which Redis has not yet confirmed that the lock was ours. */
+  firstToken = 0;
+  /** The last token when the last renewal was sent. */
+  sentToken = 0;
+  /** Every later holder has a token above this one. 0: Redis has not said so yet. */
+  tokensUntil = 0;
+  /** Upper bound of the next sleep; may be set while a re-check is under way. */
+  #latest = Number.POSITIVE_INFINITY;
+
+  constructor(resource: Home) {
+    const { name, kind, port } = resource;
+    this.name = name;
+    this.kind = kind;
+    this.context = port;
+    this.resource = resource;
+    this.line = new Line(name, port);
+  }
+
+  get health(): RedisHealth {
+    return this.resource.health;
+  }
+
+  // ---- callers
+
+  join(caller: Lease): void {
+    const { line, state } = this;
+    // It shares the question to a holder that may be idle.
+    if (state === PARKED && caller.wait === 0 && line.isAskingOnly) {
+      caller.isAsking = true;
+      caller.wait = clocks.mono.now() - caller.since + KEEPER_REPLY;
+    }
+    line.add(caller);
+    // A caller that waits needs no answer where others of this process are queued, or have the lock.
+    const isKnown = caller.waits && (state === PARKED || this.isHeldHere);
+    if (isKnown) line.park(caller);
+    else line.ask(caller, caller.since);
+    state.came(this);
+  }
+
+  /** Does another caller here have the lock? */
+  get isHeldHere(): boolean {
+    return this.holder?.held === true;
+  }
+
+  /** Its time is over: for its wait, or for the answer to its command. */
+  late(caller: Lease): void {
+    this.context.events.step(() => this.#late(caller));
+  }
+
+  #late(caller: Lease): void {
+    const { line, health, name, resource } = this;
+    const { commands, timers } = this.context;
+    const mono = clocks.mono.now();
+    const inTime = commands.heldUntil + FIRST_REPLY;
+    // RACE: its command left this process late, because the event loop was blocked right after the
+    // call. Only once: other commands of this process may be late repeatedly.
+    if (caller.isAsked && commands.heldUntil >= caller.since && !caller.isSentLate && mono < inTime) {
+      caller.isSentLate = true;
+      timers.set(caller, inTime);
+      return;
+    }
+    // RACE: it may be another place that re-checks for this one, perhaps of the lock's other kind.
+    const other = resource.places.health;
+    if (this.leaseTooShort?.waiter === caller) line.refuse(caller, this.leaseTooShort.refusal(name));
+    else if (caller.isAsked || health.isDoubtful || other?.isDoubtful) {
+      const cause = health.failure ?? other?.failure ?? commands.trouble();
+      line.refuse(caller, unavailable(name, "", cause, nounOf(this.kind)));
+    } else if (health.saidAt < caller.since && !this.isHeldHere) {
+      // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
+      line.ask(caller, mono, FIRST_REPLY);
+      this.state.came(this);
+      return;
+    } else line.refuse(caller, null);
+    this.state.left(this);
+  }
+
+  /** Its signal aborts, or its client closes. */
+  leave(caller: Lease, reason: unknown): void {
+    this.context.events.step(() => {
+      this.line.refuse(caller, reason);
+      this.state.left(this);
+    });
+  }
+
+  /** Refuses all its callers. */
+  leaveAll(reason: () => unknown): void {
+    this.context.events.step(() => {
+      this.claimant?.aborted(reason());
+      this.line.refuseAll(reason);
+      this.state.left(this);
+    });
+  }
+
+  // ---- it asks
+
+  /** For the callers in line: with a new hold (R1), or later. */
+  ask(): void {
+    const { line, resource, context, kind, name } = this;
+    const { first } = line;
+    if (!first) {
+      this.stop();
+      return;
+    }
+    const waits = line.waiting > 0;
+    const channel = waits || kind.hasStays ? resource.look() : UNHEARD;
+    const mode = waits && (channel.isHeard || resource.isUnheard) ? "queue" : "try";
+    if (waits && !resource.mayAsk(this, mode)) {
+      this.subscribe(first);
+      return;
+    }
+    const hold = context.newHold(kind, name, this, first.terms.label);
+    this.to(ASKING, hold);
+    kind.attempt(this.#attempt(mode, hold, first, channel, null));
+    if (!waits || channel.isHeard) return;
+    if (mode === "queue") resource.listen();
+    else context.inbox.prepare(resource.channel);
+  }
+
+  /** The next command whose answer is awaited. */
+  #attempt(
+    mode: Attempt["mode"],
+    hold: Hold,
+    first: Lease,
+    channel: Channel,
+    release: Release | null,
+  ): Attempt {
+    const { resource, health } = this;
+    const attempt = new Attempt(this, hold, mode, first, channel, release, this.#nonceFor(mode, first));
+    this.attempt = attempt;
+    if (attempt.isFirst) resource.firstTries++;
+    health.askedAt ||= attempt.sent.mono;
+    return attempt;
+  }
+
+  /**
+   * Callers that do not wait ask a possibly idle holder whether it is in use, and are told "busy" at
+   * once when it is. RACE: each of their places in the queue would end the holder's hold otherwise.
+   */
+  #nonceFor(mode: Attempt["mode"], { batchedTry }: Lease): string | null {
+    const { kind, line, context } = this;
+    const { holderQueries, inbox, timers, events } = context;
+    if (!kind.answer) return null;
+    if (mode === "try") return batchedTry && holderQueries.noReplyNonce;
+    if (mode !== "queue" || !line.isAskingOnly) return null;
+    const nonce = holderQueries.nonce();
+    const answered = (): void =>
+      events.step(() => {
+        line.refuseAsking();
+        this.state.left(this);
+      });
+    inbox.asked.set(nonce, answered);
+    timers.set(new CallTimer(() => inbox.asked.delete(nonce)), clocks.mono.now() + 2 * FIRST_REPLY);
+    return nonce;
+  }
+
+  /** It asks when the subscription is acknowledged, or from time to time: that may take long. */
+  subscribe({ since }: Lease): void {
+    this.to(APART);
+    this.isSubscribing = true;
+    this.resource.subscribing++;
+    this.sleepUntil(nextTry(since));
+    this.resource.listen();
+  }
+
+  /** Asks again at a time. */
+  rest(at: number): void {
+    this.to(APART);
+    this.sleepUntil(at);
+  }
+
+  /** A command failed: asks again after a pause, for the callers that still wait. */
+  retry(failures = this.health.failures): void {
+    if (this.line.first) this.rest(clocks.mono.now() + backOff(failures));
+    else this.stop();
+  }
+
+  /** Asks Redis whether the hold is still queued, which keeps all entries of this client. */
+  recheck(): void {
+    const { hold, attempt, context, resource, kind } = this;
+    if (!hold || attempt || !this.line.first) return;
+    context.timers.clear(this);
+    context.selfWait.look(resource, this.line.first);
+    const { first } = this.line;
+    if (first) kind.attempt(this.#attempt("again", hold, first, resource.look(), null));
+  }
+
+  /** Anything left of its hold in Redis must go. */
+  drop(): void {
+    if (this.hold) this.context.leave(this.kind, this.hold);
+    this.hold = null;
+  }
+
+  stop(): void {
+    if (this.hold) this.context.inbox.forget(this.hold);
+    this.to(IDLE);
+    this.resource.gone(this);
+  }
+
+  /** `isDue`: the next place of this client must re-check at once in its stead. */
+  to(state: State, hold: Hold | null = null, isDue = false): void {
+    const { resource, context } = this;
+    const wasParked = this.state === PARKED;
+    const dueAt = isDue || this.attempt ? 0 : this.index >= 0 ? this.at : this.#latest;
+    if (this.isSubscribing) resource.subscribing--;
+    this.isSubscribing = false;
+    if (this.index >= 0) context.timers.clear(this);
+    this.#latest = Number.POSITIVE_INFINITY;
+    this.attempt = null;
+    this.state = state;
+    this.hold = hold;
+    if (wasParked) resource.places.remove(this, dueAt);
+  }
+
+  // ---- its time
+
+  /**
+   * A hold that receives no messages re-checks as if it were first in the queue: its grant must be
+   * found within the window.
+   */
+  sleepFor(attempt: Attempt, ttl: number): void {
+    const { isHeard } = this.resource;
+    this.sleep(sleep(ttl, isHeard ? this.position : 0, attempt.mode === "again"));
+    // RACE: a grant published before the acknowledgement of the subscription reached no process.
+    if (!attempt.isHeard && isHeard) this.lookAgain();
+  }
+
+  /** Of a client's places at a lock only the first one re-checks, for all. */
+  sleep(ms: number): void {
+    if (!this.resource.places.isFirst(this)) return;
+    this.sleepUntil(Math.min(clocks.mono.now() + ms, this.#latest));
+    this.#latest = Number.POSITIVE_INFINITY;
+  }
+
+  sleepUntil(at: number): void {
+    this.context.timers.set(this, at);
+  }
+
+  /** Re-checks at this time at the latest. */
+  lookBefore(at: number): void {
+    this.#latest = Math.min(this.#latest, at);
+    if (this.state === PARKED && !this.attempt && !(this.index >= 0 && this.at <= at)) this.sleep(LEASE_TIME);
+  }
+
+  /** A message may have been missed, or the connection is back. */
+  lookAgain(): void {
+    // RACE: a message published meanwhile may be newer than the answer to the command under way.
+    if (this.attempt) this.attempt.isHeard = false;
+    this.state.gap(this);
+  }
+
+  ring(): void {
+    const { health } = this;
+    const { commands } = this.context;
+    // While the connection is away, more commands would only pile up in it. When it is back, every
+    // place looks again.
+    if (commands.isAway) {
+      health.failed(commands.trouble());
+      this.sleepUntil(clocks.mono.now() + backOff(health.failures));
+    } else this.lookAgain();
+  }
+
+  // ---- answers
+
+  answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void {
+    const { events } = this.context;
+    const isOuter = events.begin();
+    try {
+      this.#answered(attempt, answer);
+    } finally {
+      events.end(isOuter);
+    }
+  }
+
+  #answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void {
+    const { health, resource, context } = this;
+    const { hold, sent, release } = attempt;
+    // About the hold that was to be yielded: nothing was queued.
+    const isOld = !("at" in answer);
+    release?.answered(isOld ? answer : RELEASED);
+    const isAwaited = this.attempt === attempt;
+    health.askedAt = 0;
+    health.saidAt = sent.mono;
+    if (health.failure !== undefined) health.answered();
+    if (!isAwaited) {
+      // RACE: a grant was read before this answer: then the grant counts. RACE: or the hold has
+      // ended, and a copy of the command that Redis ran after that took the lock once more. RACE: its
+      // release is under way, and the server does not know that script: the release would be sent
+      // again, after this withdrawal, and report a loss.
+      if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);
+    } else if (isOld) {
+      context.inbox.forget(hold);
+      this.attempt = null;
+      this.ask();
+    } else {
+      this.attempt = null;
+      if (answer.is === "owner") this.#owner(answer, attempt);
+      else if (answer.is === "held") {
+        hold.answered(sent, answer.at);
+        this.state.held(this, answer, attempt);
+      } else if (answer.is === "blocked") this.#refused(attempt, BLOCKED);
+      else if (answer.is === "refused") this.#refused(attempt, answer.error);
+      else if (answer.is === "gone" || answer.is === "stale") this.state.unplaced(this, answer.is);
+    }
+    if (attempt.isFirst) resource.firstTried();
+  }
+
+  /** Redis did nothing, for a reason that concerns this caller only. */
+  #refused({ hold, head }: Attempt, error: Error): void {
+    const { context, kind, line } = this;
+    // RACE: an earlier copy of a queueing command may have run while the lock was still available.
+    if (error === BLOCKED) context.inbox.forget(hold);
+    else context.leave(kind, hold);
+    line.refuse(head, error);
+    line.askAgain();
+    this.ask();
+  }
+
+  failed(attempt: Attempt, error: unknown): void {
+    this.context.events.step(() => {
+      const isAwaited = this.attempt === attempt;
+      this.health.failed(error);
+      attempt.release?.failed(error);
+      if (!isAwaited) this.#leaveIfOver(attempt.hold);
+      else {
+        this.attempt = null;
+        this.state.failed(this, error);
+      }
+      if (attempt.isFirst) this.resource.firstTried();
+    });
+  }
+
+  /** The last copy's effect is unknown. A hold that came by a message has its own end. */
+  #leaveIfOver(hold: Hold): void {
+    const { context, kind } = this;
+    if (this.hold !== hold && !context.inbox.expected.has(hold.id)) context.leave(kind, hold);
+  }
+
+  // ---- messages about its hold
+
+  granted(id: string, grant: Grant): boolean {
+    const { hold } = this;
+    if (hold?.id !== id) return false;
+    // A grant that no script writes is ignored; one that repeats an answer, too.
+    if (!hold.fits(grant)) return true;
+    const { events } = this.context;
+    const isOuter = events.begin();
+    try {
+      this.state.granted(this, grant);
+    } finally {
+      events.end(isOuter);
+    }
+    return true;
+  }
+
+  revoked(id: string, by: string | null): void {
+    const { hold } = this;
+    if (hold?.id !== id) return;
+    hold.isRevoked = true;
+    this.lose("revoked", by);
+  }
+
+  /**
+   * Another process wants the lock. RACE: this can be read before the answer to the command that took
+   * the lock, and that answer says that no process waits. So it counts for a hold in any state.
+   */
+  recalled(id: string, nonce: string | null, isQuestion: boolean): void {
+    const { hold, kind, name } = this;
+    if (hold?.id !== id) return;
+    if (nonce !== null && (isQuestion || this.isOurs)) {
+      // A caller that does not wait only asks.
+      if (this.isOurs) kind.answer?.(name, nonce, "busy");
+      return;
+    }
+    hold.recall(clocks.mono.now());
+    this.context.wanted.recalled(hold);
+    // Its grant was lost, or is about to be read.
+    if (this.state === PARKED) this.lookAgain();
+  }
+
+  get isOurs(): boolean {
+    return this.state === OWNED || this.state === CLAIMING;
+  }
+
+  // ---- it owns the lock
+
+  /** By an answer. */
+  #owner(answer: AttemptAnswer & { is: "owner" }, attempt: Attempt): void {
+    const { hold, sent, reserves, flag, mode } = attempt;
+    const isAgain = mode === "again";
+    // Ours, but no message was read. An "owner" that this re-check itself caused needed no message.
+    if (isAgain && answer.already) this.resource.selfTest();
+    // RACE: "yours already" does not say which command has won: perhaps one that reserved less.
+    if (!answer.already) hold.reserved = reserves;
+    // RACE: this re-check kept no other entries. If grants are not received, every re-check ends like
+    // this: so the next place re-checks at once.
+    this.take(answer, sent, answer.isTold ? flag : 0, isAgain);
+  }
+
+  /** `sent`: of the answered command; null: a message. */
+  take(grant: Grant, sent: Instant | null, flag: Attempt["flag"], isDue: boolean): void {
+    const { hold } = this;
+    if (!hold) return;
+    const mono = clocks.mono.now();
+    const wall = clocks.wall.now();
+    this.to(OWNED, hold, isDue);
+    hold.owned(grant, sent, flag, mono, wall);
+    this.firstToken = hold.token;
+    this.tokensUntil = 0;
+    this.offer(sent !== null, mono, wall);
+  }
+
+  /** The first caller gets the lock, as it is or after a claim. `isDirect`: an answer brought it. */
+  offer(isDirect: boolean, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
+    const { hold, kind, context } = this;
+    const { first } = this.line;
+    if (!hold) return;
+    const left = hold.left(mono, wall);
+    const isWanted = first !== null && left > 0 && !hold.isRevoked;
+    const isFull = isDirect && first !== null && hold.mayLive >= first.terms.lease;
+    const how = isWanted ? fits(hold, left, first.terms, context.window, isFull) : "too much";
+    if (first && how === "enough" && !kind.isConfirmed) this.give(first, mono, wall);
+    else if (first && how !== "too much") void this.#claim(first, null);
+    else {
+      // No caller wants it any more; or the message was read so late that another client may have it;
+      // or it was requested by a caller with a much longer lease, which has left.
+      const { asked, isRevoked } = hold;
+      this.drop();
+      if (first && isDirect && !isRevoked && left <= 0) this.#outrun(first, asked);
+      else this.ask();
+    }
+  }
+
+  /** The caller's lease was over when the answer came. */
+  #outrun(caller: Lease, asked: Instant): void {
+    if (tryAgain(this, this, caller, clocks.mono.now() - asked.mono)) this.ask();
+  }
+
+  give(caller: Lease, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
+    const { hold, line, context, kind } = this;
+    if (!hold) return;
+    const { since } = caller;
+    const { events } = context;
+    line.remove(caller);
+    this.to(OWNED, hold);
+    this.holder = caller;
+    this.leaseTooShort = null;
+    // After a local hand-off, a loss is to be noticed soon.
+    const soon = hold.passes > 0 && kind.hasStays ? hold.seen.mono + STAY_RENEWAL : Number.POSITIVE_INFINITY;
+    context.watchdog.watch(caller.take(hold, mono, wall), soon, wall);
+    caller.give();
+    if (line.first) {
+      line.tellBusy();
+      if (line.waiting > 0) this.resource.listen();
+    }
+    if (events.isUsed && events.hears("acquire")) {
+      const waitedFor = mono - since;
+      events.tell("acquire", { ...ofHolder(caller), waitedFor, passed: hold.passes > 0, kept: false });
+    }
+  }
+
+  /**
+   * Renews the hold before a caller gets it, whose wait is over: the hold came in time. `last`: the
+   * caller that had it before, in this process; null: it is raised from the grant window.
+   */
+  async #claim(caller: Lease, last: Lease | null): Promise<void> {
+    const { hold, health, line, kind, context, resource } = this;
+    if (!hold) return;
+    const { events, window } = context;
+    const { lease } = caller.terms;
+    const sent = now();
+    const most = window / RENEWALS_PER_LEASE;
+    // For a caller that has just come this is its first command, with a first command's time limit.
+    const within = last && caller.isAsked ? Math.min(most, Math.max(1, caller.at - sent.mono)) : most;
+    const flag = kind.hasStays && resource.isHeard ? 1 : 0;
+    line.remove(caller);
+    this.to(CLAIMING, hold);
+    this.claimant = caller;
+    this.sentToken = hold.token + hold.passes;
+    hold.asks(lease, sent.mono);
+    health.askedAt ||= sent.mono;
+    try {
+      const answer = await kind.confirm(hold, lease, within, flag);
+      health.answered();
+      events.step(() => this.#claimed(caller, last, sent, answer, flag));
+    } catch (error) {
+      events.step(() => this.#unclaimed(caller, sent, error));
+    }
+  }
+
+  #claimed(
+    caller: Lease,
+    last: Lease | null,
+    sent: Instant,
+    answer: RenewAnswer,
+    flag: Attempt["flag"],
+  ): void {
+    const { hold } = this;
+    this.claimant = null;
+    if (!hold) return;
+    if (this.#applies(hold, sent, answer, flag) && hold.left() > 0 && !hold.isRevoked) {
+      this.firstToken = this.sentToken;
+      if (!last) {
+        if (caller.settled) this.offer(false);
+        else this.give(caller);
+      } else if (caller.settled) this.#handOn(nobody(last), 0, last).catch(() => {});
+      else if (isStillNext(this.#possession(hold), caller, this, clocks.mono.now())) this.#pass(hold, caller);
+      else {
+        this.#putBack(caller);
+        this.#giveBack(nobody(last), 0).catch(() => {});
+      }
+      return;
+    }
+    const isOver = !hold.isRevoked && hold.left() <= 0;
+    // After its deadline it has merely expired: no caller has lost it.
+    const isNews = last && answer.is !== "renewed" && !isOver;
+    // RACE: the hold may have been granted again. So a failed claim withdraws it.
+    this.drop();
+    if (isNews) {
+      const by = { ...nobody(last), firstToken: this.firstToken };
+      this.#tellLost(by, 0, new LockLostError(hold.name, answer.is));
+    }
+    if (!caller.settled) this.#putBack(caller);
+    if (isOver && !caller.settled && !last) this.#outrun(caller, sent);
+    else this.ask();
+  }
+
+  /**
+   * RACE: a caller that does not wait, and was to be the next one here, is answered by the following
+   * command, and not at once with "busy".
+   */
+  #putBack(caller: Lease): void {
+    this.line.putBack(caller);
+    if (caller.wait === 0) this.line.ask(caller, clocks.mono.now());
+  }
+
+  /** Applies a renewal's answer. False: it does not count. */
+  #applies(hold: Hold, sent: Instant, answer: RenewAnswer, flag: Attempt["flag"] | null): boolean {
+    if (answer.is !== "renewed" || !hold.renewed(sent, answer, flag)) return false;
+    this.tokensUntil = Math.max(this.tokensUntil, answer.at ?? 0);
+    // The answer says that the lock is ours, but not whether another caller waits.
+    if (this.kind.hasStays && answer.waits === undefined) hold.want(clocks.mono.now());
+    return true;
+  }
+
+  #unclaimed(caller: Lease, sent: Instant, error: unknown): void {
+    const { health, line, kind, name, resource } = this;
+    this.claimant = null;
+    this.drop();
+    const refusal = kind.isConfirmed ? refused(name, error, kind) : null;
+    if (!refusal) {
+      health.failed(error);
+      if (!caller.settled) line.putBack(caller);
+      this.retry();
+      return;
+    }
+    health.answered();
+    if (caller.refuse(refusal())) this.context.gaveUp(name, caller, refusal());
+    // All that have waited as long get the same: asked one by one, the last of n would get its
+    // answer after n timeouts of replicas.
+    resource.refuseSince(sent.mono, refusal);
+    this.ask();
+  }
+
+  // ---- the caller leaves, or loses it
+
+  /** The caller has left. */
+  vacated(lease: SharedLease): Promise<void> {
+    const { events } = this.context;
+    const by = this.holder;
+    const held = this.#ended(lease);
+    if (!by) throw new TypeError("the release of a lock that is not held");
+    if (!lease.isTaken && events.isUsed && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), heldFor: held });
+    return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by);
+  }
+
+  /** The lock goes to the next caller here, at once or after a renewal, or back to Redis. */
+  #handOn(by: Departure, held: number, last: Lease): Promise<void> {
+    const { hold, line } = this;
+    const { first } = line;
+    // RACE: the process is ending: the next caller here would get the lock and never know.
+    const how = hold && first && !isEnding ? this.#next(hold, first) : "no";
+    if (!hold || !first || how === "no") return this.#giveBack(by, held);
+    by.settle();
+    if (how === "now") this.#pass(hold, first);
+    else void this.#claim(first, last);
+    return DONE;
+  }
+
+  #next(hold: Hold, first: Lease): Next {
+    const mono = clocks.mono.now();
+    const how = next(this.#possession(hold), first, this, mono, clocks.wall.now());
+    // Callers that come and go without Redis would keep the event loop from turning.
+    const isEndless = this.kind.hasStays && hold.wantedAt === null;
+    return how === "now" && isEndless && isTurnSpent(mono) ? "ask" : how;
+  }
+
+  #possession(hold: Hold): Possession {
+    return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };
+  }
+
+  #pass(hold: Hold, caller: Lease): void {
+    hold.passes++;
+    hold.turns++;
+    this.give(caller);
+  }
+
+  /** The hold goes to the next waiter in Redis. Callers here queue again. */
+  #giveBack(by: Departure, held: number): Promise<void> {
+    const { hold, kind, context, line } = this;
+    const { first } = line;
+    if (!hold) return DONE;
+    by.firstToken = this.firstToken;
+    context.inbox.forget(hold);
+    // A plain promise: its rejections get the caller's line where they are made.
+    return new Promise((resolve) => {
+      const release = new Release(this, hold, by, held, resolve);
+      if (first && line.waiting > 0 && kind.yield && this.resource.isHeard && !isEnding) {
+        // Releases it and queues a new one in one command.
+        const next = context.newHold(kind, this.name, this, first.terms.label);
+        this.to(ASKING, next);
+        kind.yield(hold, this.#attempt("yield", next, first, this.resource.look(), release));
+        return;
+      }
+      kind.release(hold, release);
+      // RACE: a command sent now would take the lock for a process that has ended.
+      if (isEnding) this.retry();
+      else this.ask();
+    });
+  }
+
+  /** Returns how many ms it had the lock. */
+  #ended(lease: SharedLease): number {
+    const { watchdog, wanted } = this.context;
+    watchdog.leases.delete(lease);
+    if (wanted.leases.size > 0) wanted.ended(lease.hold);
+    this.holder = null;
+    return clocks.mono.now() - lease.since;
+  }
+
+  /** Was it lost before its release? */
+  lossOf(
+    hold: Hold,
+    by: Departure,
+    held: number,
+    answer: ReleaseAnswer,
+    isBroken: boolean,
+  ): LockLostError | null {
+    const loss = releaseOutcome(hold, answer, isBroken, this.kind);
+    if (!loss) return null;
+    by.lostAtRelease(loss);
+    this.#tellLost(by, held, loss);
+    return loss;
+  }
+
+  #tellLost(by: Departure, held: number, error: LockLostError): void {
+    const { events } = this.context;
+    if (events.hears("lost")) events.tell("lost", ofLoss(by, held, error));
+  }
+
+  /** The hold is gone: its holder has lost it. */
+  lose(reason: LossReason, by: string | null = null): void {
+    this.holder?.lose(reason, by);
+  }
+
+  lost(lease: SharedLease, error: LockLostError): void {
+    const held = this.#ended(lease);
+    lease.firstToken = this.firstToken;
+    this.drop();
+    this.ask();
+    this.#tellLost(lease, held, error);
+  }
+
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
+    if (hold !== this.hold || !this.holder) return;
+    if (answer.is !== "renewed") this.lose(answer.is);
+    else {
+      this.#applies(hold, sent, answer, null);
+      // RACE: the lock may have been handed on here since the renewal was sent.
+      if (this.holder.since <= sent.mono) this.firstToken = this.holder.token;
+      this.context.wanted.recalled(hold);
+    }
+  }
+
+  wanted(lease: SharedLease): AbortSignal {
+    return this.context.wanted.signalOf(lease, this.kind);
+  }
+}
+
+/** What a place needs of its resource. */
+interface Home {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly port: Port;
+  readonly health: RedisHealth;
+  /** Where its messages come; is every one of them received, and may its callers queue? */
+  readonly channel: string;
+  readonly isHeard: boolean;
+  readonly isUnheard: boolean;
+  readonly mayQueue: boolean;
+  /** The channel's present state, for one command. */
+  look(): Channel;
+  listen(): void;
+  selfTest(): void;
+  /** This client's places in the lock's queue, of which the first one re-checks for all. */
+  readonly places: RecheckGroup;
+  /** The order of callers that have not queued yet. */
+  firstTries: number;
+  subscribing: number;
+  mayAsk(place: Place, mode: "try" | "queue"): boolean;
+  firstTried(): void;
+  /** Callers here wait for one of this client. */
+  awaitSelfWait(): void;
+  refuseSince(before: number, error: () => Error): void;
+  gone(place: Place): void;
+  [Symbol.iterator](): Iterator<Lease>;
+}
+
+type Channel = NonNullable<Attempt["channel"]>;
+
+/** Where no caller waits, messages are not needed. */
+const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
+
+/** The old hold of a yield whose answer is about the new one. */
+const RELEASED: ReleaseAnswer = { is: "released" };
+
+/** Its caller has left, and no caller waits for the answer about the hold. */
+function nobody({ name, kind, call, units, token, hold }: Lease): Departure {
+  return { name, kind, call, units, token, firstToken: undefined, hold, settle() {}, lostAtRelease() {} };
+}
+
+// ---- the transitions
+
+/** What a state does on each event. */
+interface State {
+  readonly word: "idle" | "asking" | "apart" | "parked" | "claiming" | "owned";
+  /** A caller came, or needs one more answer. */
+  came(p: Place): void;
+  /** The command under way was answered: another client holds the lock. */
+  held(p: Place, answer: Held, attempt: Attempt): void;
+  /** The hold is neither queued nor the owner; or Redis ran the command later than it may. */
+  unplaced(p: Place, is: "gone" | "stale"): void;
+  /** No answer: its effect is unknown. */
+  failed(p: Place, error: unknown): void;
+  /** A message: the hold is the owner. */
+  granted(p: Place, grant: Grant): void;
+  /** Its time has come, messages may have been missed, or the connection is back. */
+  gap(p: Place): void;
+  /** A caller has left the line without the lock. */
+  left(p: Place): void;
+}
+
+type Held = AttemptAnswer & { is: "held" };
+
+const ask = (p: Place): void => p.ask();
+
+function granted(p: Place, grant: Grant): void {
+  // Its entry has reserved a token for each local hand-off.
+  if (p.hold) p.hold.reserved = p.hold.mayPass;
+  // RACE: a re-check that was under way finds no own entry, and so keeps none of the others.
+  p.take(grant, null, 0, p.attempt !== null);
+}
+
+/** Queued, or not: for callers that do not wait, or before the subscription. */
+function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
+  const { line, resource, context, kind } = p;
+  const { hold, isFirst } = attempt;
+  // The holder is asked by a place in the queue; for that its answer must be received.
+  line.reprieve(flag !== 2 ? 0 : resource.isHeard ? KEEPER_REPLY : FIRST_REPLY);
+  if (line.first) context.selfWait.look(resource, line.first);
+  line.tellBusy(hold.sent.mono);
+  const { first } = line;
+  if (position !== null && first) {
+    p.to(PARKED, hold);
+    p.position = position;
+    resource.places.add(p);
+    p.sleepFor(attempt, ttl);
+    // RACE: a caller that does not wait has come since, and the holder may be gone by now. RACE: or one
+    // that waits, and the holder was only asked whether it is in use.
+    if (line.asked > 0 || (attempt.nonce !== null && !line.isAskingOnly)) p.recheck();
+    return;
+  }
+  if (position !== null) context.leave(kind, hold);
+  else context.inbox.forget(hold);
+  if (!first) p.stop();
+  else if (line.asked > 0) {
+    // Subscribe meanwhile, so that tryLock() calls that keep arriving do not delay callers that
+    // wait.
+    if (line.waiting > 0) resource.listen();
+    line.askAgain();
+    p.ask();
+  }
+  // RACE: earlier callers wait for an answer, or for the subscription. All queue in order, after the
+  // last answer.
+  else if (isFirst || !resource.mayQueue) p.subscribe(first);
+  else p.ask();
+}
+
+/** A re-check was answered: it is still queued. */
+function stillHeld(p: Place, { position, ttl }: Held, attempt: Attempt): void {
+  const { line } = p;
+  p.position = position;
+  p.sleepFor(attempt, ttl);
+  line.tellBusy(attempt.sent.mono);
+  if (line.asked > 0) p.recheck();
+  else p.state.left(p);
+}
+
+/** A caller of this process has the lock: that is an answer. */
+function heldHere(p: Place): void {
+  const { line, resource } = p;
+  if (p.isHeldHere) line.tellBusy();
+  // RACE: the event loop was blocked past its deadline, and no timer has run yet.
+  else p.holder?.expire();
+  if (p.holder && line.waiting > 0) {
+    resource.listen();
+    resource.awaitSelfWait();
+  }
+}
+
+/** What is left of it must go: a first copy of the command may have run in time. */
+function askAnew(p: Place): void {
+  p.drop();
+  p.ask();
+}
+
+function unplaced(p: Place, is: "gone" | "stale"): void {
+  if (is === "stale") {
+    p.recheck();
+    return;
+  }
+  p.resource.selfTest();
+  if (p.hold) p.context.leave(p.kind, p.hold);
+  // RACE: whatever removed this entry may have removed those after it.
+  p.lookBefore(0);
+  p.ask();
+}
+
+function recover(p: Place, error: unknown): void {
+  const { line, name, kind } = p;
+  p.drop();
+  // A client with another format holds it. A caller that may wait treats it as any other holder.
+  const isForeign = foreignFormat(error) !== null;
+  line.refuseAsked(() => unavailable(name, "", error, nounOf(kind)), isForeign);
+  if (isForeign) line.tellBusy();
+  p.retry();
+}
+
+function sleepOn(p: Place, error: unknown): void {
+  const { line, name, kind, health } = p;
+  p.sleep(backOff(health.failures));
+  line.refuseAsked(() => unavailable(name, "", error, nounOf(kind)));
+  p.state.left(p);
+}
+
+function stopIfAlone(p: Place): void {
+  if (p.line.first) return;
+  // The entry may stay until it expires, and be granted at its end.
+  p.hold?.asks(LEASE_TIME);
+  p.drop();
+  p.stop();
+}
+
+const nothing = (): void => {};
+
+const NOTHING: Omit<State, "word"> = {
+  came: nothing,
+  held: nothing,
+  unplaced: nothing,
+  failed: nothing,
+  granted: nothing,
+  gap: nothing,
+  left: nothing,
+};
+
+const IDLE: State = { ...NOTHING, word: "idle", came: ask };
+const ASKING: State = {
+  ...NOTHING,
+  word: "asking",
+  held,
+  unplaced: askAnew,
+  failed: recover,
+  granted,
+};
+const APART: State = { ...NOTHING, word: "apart", came: ask, gap: ask, left: stopIfAlone };
+const PARKED: State = {
+  ...NOTHING,
+  word: "parked",
+  came: (p) => {
+    // RACE: the holder was only asked whether it is in use, and does not know that a caller waits.
+    const isQuestion = p.line.first?.isAsking && !p.line.isAskingOnly;
+    if (p.line.asked > 0 || isQuestion) p.recheck();
+  },
+  held: stillHeld,
+  unplaced,
+  failed: sleepOn,
+  granted,
+  gap: (p) => {
+    if (p.resource.places.isFirst(p)) p.recheck();
+  },
+  left: stopIfAlone,
+};
+const CLAIMING: State = { ...NOTHING, word: "claiming" };
+const OWNED: State = { ...NOTHING, word: "owned", came: heldHere };

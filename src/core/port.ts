@@ -1,0 +1,94 @@
+import type { Events } from "../api/events.ts";
+import type { Grant, Hold } from "../engine/lease/hold.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Subscriptions, Transport } from "../redis/transport.ts";
+import type { Timers } from "../util/timers.ts";
+import type { LockKind, Withdrawer } from "./lock-kind.ts";
+import type { Waiting } from "./waiting.ts";
+
+/**
+ * All effects of the core, besides the commands of a `LockKind` and the clocks of `util/clock.ts`. A
+ * client provides it, and what it reports comes back by the methods of `Expecting` and `Resource`.
+ */
+export interface Port {
+  readonly commands: Transport;
+  readonly inbox: Inbox;
+  readonly events: Events;
+  /** Times of callers and commands: they ring after input that came while the process was paused. */
+  readonly timers: Timers;
+  readonly watchdog: {
+    readonly timers: Timers;
+    readonly leases: Set<SharedLease>;
+    watch(lease: SharedLease, soon?: number, wall?: number): void;
+  };
+  /** How many releases are under way, and whether `close()` waits for them. */
+  readonly cleanup: { releases: number; readonly isEnding: boolean; look(): void };
+  /** Leases whose holders want to know when another caller waits. */
+  readonly wanted: {
+    readonly leases: { readonly size: number };
+    signalOf(lease: SharedLease, kind: LockKind): AbortSignal;
+    recalled(hold: Hold): void;
+    ended(hold: Hold): void;
+  };
+  /** Warns of callers that wait for their own process. */
+  readonly selfWait: {
+    look(callers: Callers, first: Waiting): void;
+    warn(name: string, caller: Waiting, heldBy: "this client"): void;
+  };
+  /** Nonces of questions to holders that may be idle; `noReplyNonce`: no answer is wanted. */
+  readonly holderQueries: { nonce(): string; readonly noReplyNonce: string };
+  /** The grant window in ms. */
+  readonly window: number;
+  /** How many callers of this client wait. They keep the process alive. */
+  waiting: number;
+  /** Is it already scheduled to look whether callers still wait? */
+  readonly isSweeping: boolean;
+  sweepSoon(): void;
+  /** A hold that no command has named before (R1); its messages are expected from now on. */
+  newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
+  /** Anything left of the hold in Redis must go (R3). */
+  leave(kind: Withdrawer, hold: Hold): void;
+  /** Is a command about this hold under way? */
+  isNamed(id: string): boolean;
+  /** A channel is subscribed to, or is unavailable: all locks start in the order in which they came. */
+  subscribed(): void;
+  /** No caller and no hold is left at this lock. */
+  left(lock: { readonly kind: LockKind; readonly name: string }): void;
+  tellWait(name: string, caller: Waiting): void;
+  /** `error`: what the caller rejects with; null: another client held the lock. */
+  gaveUp(name: string, caller: Waiting, error: unknown): void;
+}
+
+/** Where a client receives the messages of its holds. */
+export interface Inbox {
+  readonly subscriptions: Subscriptions;
+  /** Receives a hold's messages, by the hold's id. */
+  readonly expected: Map<string, Expecting>;
+  /** Receives the answer to a question of this client, by its nonce. */
+  readonly asked: Map<string, (is: "busy" | "idle") => void>;
+  channelOf(name: string): string;
+  hears(name: string): boolean;
+  /** Has subscribing to this channel failed, for now? */
+  isUnheard(channel: string): boolean;
+  /** Resolves when the channel is acknowledged. */
+  ready(channel: string): Promise<void>;
+  /** Subscribes while the client's first command is under way. */
+  prepare(channel: string): void;
+  forget(hold: Hold): void;
+}
+
+/** Receives a hold's messages. */
+export interface Expecting {
+  /** False: the hold is no longer wanted, so it must be left (R3). */
+  granted(hold: string, grant: Grant): boolean;
+  /** `by`: the label of the caller that force-released it; null: unknown. */
+  revoked(hold: string, by: string | null): void;
+  /** Another process wants the lock. See the message `recall`. */
+  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
+}
+
+/** The callers of one client at one lock. */
+export interface Callers extends Iterable<Waiting> {
+  readonly kind: LockKind;
+  readonly name: string;
+}

@@ -1,0 +1,66 @@
+import type { LockLostError } from "../api/errors.ts";
+import { failing } from "../api/stacks.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { unconfirmed } from "../engine/lease/release-outcome.ts";
+import type { Departure } from "../engine/lease/shared-lease.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { Callback, LockKind } from "./lock-kind.ts";
+import type { Port } from "./port.ts";
+
+/** The command that gives a hold back, and the caller that awaits it, which had it for `held` ms. */
+export class Release implements Callback<ReleaseAnswer> {
+  readonly #epoch: number;
+
+  constructor(
+    private readonly place: Releasing,
+    readonly hold: Hold,
+    private readonly by: Departure,
+    private readonly held: number,
+    private readonly resolve: (failed: undefined | Promise<never>) => void,
+  ) {
+    const { commands, cleanup } = place.context;
+    this.#epoch = commands.epoch;
+    cleanup.releases++;
+  }
+
+  answered(answer: ReleaseAnswer): void {
+    if (answer.is === "released") {
+      this.#end(undefined);
+      return;
+    }
+    const { commands, events } = this.place.context;
+    const isBroken = commands.epoch !== this.#epoch;
+    events.step(() => {
+      const loss = this.place.lossOf(this.hold, this.by, this.held, answer, isBroken);
+      this.#end(loss ? failing(loss) : undefined);
+    });
+  }
+
+  failed(error: unknown): void {
+    const { kind, context } = this.place;
+    context.leave(kind, this.hold);
+    this.#end(failing(unconfirmed(this.hold, error, kind)));
+  }
+
+  #end(failed: undefined | Promise<never>): void {
+    const { cleanup } = this.place.context;
+    cleanup.releases--;
+    this.by.settle();
+    this.resolve(failed);
+    if (cleanup.isEnding) cleanup.look();
+  }
+}
+
+/** The place whose hold it was. */
+interface Releasing {
+  readonly kind: LockKind;
+  readonly context: Port;
+  /** Was the hold lost before its release? Then its holder is notified. */
+  lossOf(
+    hold: Hold,
+    by: Departure,
+    held: number,
+    answer: ReleaseAnswer,
+    isBroken: boolean,
+  ): LockLostError | null;
+}

@@ -1,0 +1,217 @@
+import { LockUnavailableError } from "../api/errors.ts";
+import { nounOf } from "../api/wording.ts";
+import { isRefusal } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
+import { CallTimer } from "../util/timers.ts";
+import type { Lease } from "./lease.ts";
+import type { AttemptOptions, LockKind } from "./lock-kind.ts";
+import { Place } from "./place.ts";
+import type { Port } from "./port.ts";
+import { RecheckGroup } from "./recheck-group.ts";
+import { RedisHealth } from "./redis-health.ts";
+import { nextTry } from "./schedule.ts";
+import { selfWaitAt, selfWaiter } from "./waiting.ts";
+
+/**
+ * One lock in use in this process: its places, in the order in which their callers came, and what is
+ * known of its Redis. Protects their order until Redis's queue has it.
+ */
+export class Resource {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly port: Port;
+  readonly channel: string;
+  readonly health = new RedisHealth();
+  #places: RecheckGroup | null = null;
+  /** How many tries of callers that will queue are under way. */
+  firstTries = 0;
+  /** How many callers will queue as soon as the subscription is acknowledged. */
+  subscribing = 0;
+  /** The place of all callers here; null: there is none, or each caller has its own. */
+  #shared: Place | null = null;
+  readonly #all = new Set<Place>();
+  /** Rings when a caller has waited for its own client for several leases. */
+  #selfWait: CallTimer | null = null;
+  #isListening = false;
+
+  constructor(kind: LockKind, name: string, port: Port) {
+    this.kind = kind;
+    this.name = name;
+    this.port = port;
+    this.channel = port.inbox.channelOf(name);
+  }
+
+  /** Its callers, the first one first. */
+  *[Symbol.iterator](): Iterator<Lease> {
+    for (const { line } of this.#all) yield* line;
+  }
+
+  /** The place for one more caller. */
+  place(): Place {
+    if (this.#shared) return this.#shared;
+    const { wake } = this.kind;
+    const place = new Place(this);
+    this.#all.add(place);
+    if (wake.by === "grant" && !wake.solitary) this.#shared = place;
+    return place;
+  }
+
+  /** No caller and no hold is left in this place. */
+  gone(place: Place): void {
+    if (!this.#all.delete(place)) return;
+    this.#shared = null;
+    if (this.#all.size > 0) return;
+    if (this.#selfWait) this.port.timers.clear(this.#selfWait);
+    this.port.left(this);
+  }
+
+  /** Is the lock held, or may Redis have an unanswered hold of its callers? */
+  get isUnderWay(): boolean {
+    for (const { isOurs, hold } of this.#all)
+      if (isOurs || (hold && this.port.commands.mayHaveReached(hold.sent.mono))) return true;
+    return false;
+  }
+
+  /** This client's places in the lock's queue, by any kind. Made for the first one. */
+  get places(): RecheckGroup {
+    this.#places ??= new RecheckGroup();
+    return this.#places;
+  }
+
+  /** The places of the same lock by another kind are in the same queue. RACE: see `RecheckGroup`. */
+  useGroup(places: RecheckGroup): void {
+    this.#places = places;
+  }
+
+  // ---- messages
+
+  /** Is every message for its holds received from now on? */
+  get isHeard(): boolean {
+    return this.port.inbox.subscriptions.isReady(this.channel);
+  }
+
+  /**
+   * May its callers queue? Only while grants can be received. If subscribing keeps failing, they
+   * queue anyway and find the grant by a re-check: otherwise this client would never get the lock.
+   */
+  get mayQueue(): boolean {
+    return this.isHeard || this.isUnheard;
+  }
+
+  /** Has subscribing failed, for now? */
+  get isUnheard(): boolean {
+    return this.port.inbox.isUnheard(this.channel);
+  }
+
+  /** The channel's present state, for one command. */
+  look(): NonNullable<AttemptOptions["channel"]> {
+    const { channel, isHeard } = this;
+    const counted = isHeard && this.port.inbox.subscriptions.isCounted(channel);
+    return { name: channel, isHeard, counted };
+  }
+
+  /** A message was missed: does this client receive any? */
+  selfTest(): void {
+    void this.port.inbox.subscriptions.selfTest(this.channel);
+  }
+
+  /** Subscribes, if that is not under way. */
+  listen(): void {
+    if (this.#isListening || this.isHeard) return;
+    this.#isListening = true;
+    this.port.inbox.ready(this.channel).then(
+      () => {
+        this.#isListening = false;
+        this.port.subscribed();
+      },
+      (error: unknown) => {
+        this.#isListening = false;
+        this.port.events.step(() => this.#unheard(error));
+      },
+    );
+  }
+
+  /** A refusal is final. A lost connection is not: until it is back, callers wait without messages. */
+  #unheard(error: unknown): void {
+    const { health, name, kind } = this;
+    const what = "its channel cannot be subscribed to";
+    for (const place of [...this.#all]) {
+      if (!place.isSubscribing) continue;
+      // No answer of a holder would be received.
+      place.line.refuseAsking();
+      health.failed(error);
+      if (isRefusal(error))
+        place.line.refuseAll(() => new LockUnavailableError(name, what, error, nounOf(kind)));
+      // The pause does not depend on the number of failures: tries in between are answered, and
+      // would become storms.
+      const { first } = place.line;
+      if (first) place.rest(nextTry(first.since));
+      else place.stop();
+    }
+  }
+
+  // ---- the order of callers that have not queued yet
+
+  /**
+   * RACE: a caller must not queue before an earlier one whose try is still unanswered, or which is
+   * about to be notified of the subscription. And when a thousand callers come at once, they need
+   * not all try before they queue.
+   */
+  mayAsk(place: Place, mode: "try" | "queue"): boolean {
+    const isNew = place.state.word === "idle";
+    if (mode === "queue") return this.firstTries === 0 && !(isNew && this.subscribing > 0);
+    // After a failure, assume nothing.
+    return !isNew || this.#all.size < 2 || this.health.failures > 0;
+  }
+
+  firstTried(): void {
+    this.firstTries--;
+    this.subscribed();
+  }
+
+  /** The subscription is acknowledged, or not to be had. Callers start in the order in which they came. */
+  subscribed(): void {
+    // RACE: a caller that came earlier and whose try is under way queues first.
+    if (!this.mayQueue || this.firstTries > 0) return;
+    for (const place of [...this.#all]) if (place.isSubscribing) place.ask();
+  }
+
+  /** A message may have been missed, or the connection is back. */
+  lookAgain(): void {
+    for (const place of [...this.#all]) place.lookAgain();
+  }
+
+  // ---- callers that wait for their own process
+
+  /** Callers here wait for one of this client. */
+  awaitSelfWait(): void {
+    const { holder } = this.#shared ?? {};
+    const caller = holder && selfWaiter(this, holder);
+    if (!caller || caller.isWarned) return;
+    this.#selfWait ??= new CallTimer(() => this.#selfWaits());
+    if (this.#selfWait.index < 0) this.port.timers.set(this.#selfWait, selfWaitAt(caller));
+  }
+
+  /** The first such caller may not be the one for which the timer was set. */
+  #selfWaits(): void {
+    const { holder } = this.#shared ?? {};
+    const caller = holder && selfWaiter(this, holder);
+    if (!caller || caller.isWarned) return;
+    if (clocks.mono.now() < selfWaitAt(caller)) this.awaitSelfWait();
+    else this.port.selfWait.warn(this.name, caller, "this client");
+  }
+
+  // ---- its end
+
+  leaveAll(reason: () => unknown): void {
+    for (const place of [...this.#all]) place.leaveAll(reason);
+  }
+
+  /** Refuses callers that have waited since before then: more tries would end the same way. */
+  refuseSince(before: number, error: () => Error): void {
+    for (const caller of [...this]) if (caller.since < before) caller.aborted(error());
+  }
+
+  /** A kind with stays has more to do here. */
+  mayBeWanted(): void {}
+}
