@@ -52,6 +52,7 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
     this.#abort = request.signal;
     this.#take = take;
     this.#resolve = resolve;
+    // A signal of the application's own making may throw: so nothing knows of this caller yet.
     if (request.signal) listen(request.signal, this);
   }
 

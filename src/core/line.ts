@@ -178,20 +178,26 @@ export class Line {
 
   /**
    * The holder may be idle: callers that do not wait do so for `ms` more, in the queue, so that it
-   * gives the lock back. 0: it is in use. A member of a multi-lock does not wait: its call continues
-   * by itself.
+   * gives the lock back. A member of a multi-lock does not: its call continues by itself.
    */
   reprieve(ms: number): void {
-    if (ms === 0 && !this.first?.isAsking) return;
     const mono = clocks.mono.now();
-    if (ms > 0)
-      for (const caller of this.#askedFor()) {
-        if (caller.batchedTry) caller.batchedTry.mayBeIdle = true;
-        else if (caller.wait === 0 && !caller.isAsking) {
-          this.waiting++;
-          caller.isAsking = true;
-        }
+    for (const caller of this.#askedFor()) {
+      if (caller.batchedTry) caller.batchedTry.mayBeIdle = true;
+      else if (caller.wait === 0) {
+        this.waiting++;
+        caller.isAsking = true;
+        caller.wait = mono - caller.since + ms;
       }
+    }
+  }
+
+  /**
+   * The holder was asked: it has `ms` for its answer. RACE: not to a caller that came after the
+   * question: it is still asked for, so the place re-checks.
+   */
+  awaitHolder(ms: number): void {
+    const mono = clocks.mono.now();
     for (let caller = this.first; caller?.isAsking; caller = caller.next) {
       caller.wait = mono - caller.since + ms;
       if (!caller.isAsked) this.#port.timers.set(caller, caller.deadline);

@@ -1,7 +1,14 @@
 import { LockLostError } from "../api/errors.ts";
 import { ofHolder, ofLoss } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
-import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, RENEWALS_PER_LEASE, STAY_RENEWAL } from "../defaults.ts";
+import {
+  FIRST_REPLY,
+  KEEPER_REPLY,
+  LEASE_TIME,
+  RENEWALS_PER_LEASE,
+  STAY_RENEWAL,
+  STAY_WINDOW,
+} from "../defaults.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
 import { DONE, refused, releaseOutcome } from "../engine/lease/release-outcome.ts";
 import type { Departure, LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
@@ -17,8 +24,8 @@ import { clocks, type Instant, now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
-import { isTurnSpent } from "./event-loop-turn.ts";
-import { fits, type Next } from "./fits.ts";
+import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
+import { fits, ttlFor } from "./fits.ts";
 import type { Lease } from "./lease.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
@@ -75,6 +82,10 @@ export class Place implements Expecting, LeaseOwner {
   sentToken = 0;
   /** Every later holder has a token above this one. 0: Redis has not said so yet. */
   tokensUntil = 0;
+  /** When it was last due to be renewed because of a local hand-off. */
+  #renewedAt = 0;
+  /** The caller that has left, while the next one waits for a turn of the event loop. */
+  #resting: Lease | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest = Number.POSITIVE_INFINITY;
 
@@ -95,6 +106,7 @@ export class Place implements Expecting, LeaseOwner {
 
   join(caller: Lease): void {
     const { line, state } = this;
+    if (!line.first && state === IDLE) this.resource.came(this);
     // It shares the question to a holder that may be idle.
     if (state === PARKED && caller.wait === 0 && line.isAskingOnly) {
       caller.isAsking = true;
@@ -105,7 +117,7 @@ export class Place implements Expecting, LeaseOwner {
     const isKnown = caller.waits && (state === PARKED || this.isHeldHere);
     if (isKnown) line.park(caller);
     else line.ask(caller, caller.since);
-    state.came(this);
+    state.came(this, caller);
   }
 
   /** Does another caller here have the lock? */
@@ -139,7 +151,7 @@ export class Place implements Expecting, LeaseOwner {
     } else if (health.saidAt < caller.since && !this.isHeldHere) {
       // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
       line.ask(caller, mono, FIRST_REPLY);
-      this.state.came(this);
+      this.state.came(this, caller);
       return;
     } else line.refuse(caller, null);
     this.state.left(this);
@@ -262,6 +274,7 @@ export class Place implements Expecting, LeaseOwner {
   }
 
   stop(): void {
+    this.attempt = null;
     if (this.hold) this.context.inbox.forget(this.hold);
     this.to(IDLE);
     this.resource.gone(this);
@@ -390,7 +403,9 @@ export class Place implements Expecting, LeaseOwner {
     this.context.events.step(() => {
       const isAwaited = this.attempt === attempt;
       this.health.failed(error);
-      attempt.release?.failed(error);
+      // RACE: its new hold was granted before its answer was lost. So Redis has run it.
+      if (isAwaited) attempt.release?.failed(error);
+      else attempt.release?.answered(RELEASED);
       if (!isAwaited) this.#leaveIfOver(attempt.hold);
       else {
         this.attempt = null;
@@ -476,7 +491,7 @@ export class Place implements Expecting, LeaseOwner {
     this.to(OWNED, hold, isDue);
     hold.owned(grant, sent, flag, mono, wall);
     this.firstToken = hold.token;
-    this.tokensUntil = 0;
+    this.tokensUntil = this.#renewedAt = 0;
     this.offer(sent !== null, mono, wall);
   }
 
@@ -515,8 +530,7 @@ export class Place implements Expecting, LeaseOwner {
     this.to(OWNED, hold);
     this.holder = caller;
     this.leaseTooShort = null;
-    // After a local hand-off, a loss is to be noticed soon.
-    const soon = hold.passes > 0 && kind.hasStays ? hold.seen.mono + STAY_RENEWAL : Number.POSITIVE_INFINITY;
+    const soon = hold.passes > 0 && kind.hasStays ? this.#renewAt(hold, mono) : Number.POSITIVE_INFINITY;
     context.watchdog.watch(caller.take(hold, mono, wall), soon, wall);
     caller.give();
     if (line.first) {
@@ -530,6 +544,16 @@ export class Place implements Expecting, LeaseOwner {
   }
 
   /**
+   * After local hand-offs the hold is renewed soon: a loss, or another process that waits, is to be
+   * noticed, and the next callers need not wait for that. Once in a while, whatever its answer takes.
+   */
+  #renewAt(hold: Hold, mono: number): number {
+    const at = Math.max(hold.seen.mono, this.#renewedAt) + STAY_RENEWAL;
+    if (at <= mono) this.#renewedAt = mono;
+    return Math.max(at, mono);
+  }
+
+  /**
    * Renews the hold before a caller gets it, whose wait is over: the hold came in time. `last`: the
    * caller that had it before, in this process; null: it is raised from the grant window.
    */
@@ -537,7 +561,9 @@ export class Place implements Expecting, LeaseOwner {
     const { hold, health, line, kind, context, resource } = this;
     if (!hold) return;
     const { events, window } = context;
-    const { lease } = caller.terms;
+    // If this process died, others would wait for all that is asked for.
+    const ttl =
+      last && kind.hasStays ? ttlFor(caller.terms, Math.min(window, STAY_WINDOW)) : caller.terms.lease;
     const sent = now();
     const most = window / RENEWALS_PER_LEASE;
     // For a caller that has just come this is its first command, with a first command's time limit.
@@ -547,10 +573,10 @@ export class Place implements Expecting, LeaseOwner {
     this.to(CLAIMING, hold);
     this.claimant = caller;
     this.sentToken = hold.token + hold.passes;
-    hold.asks(lease, sent.mono);
+    hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
-      const answer = await kind.confirm(hold, lease, within, flag);
+      const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();
       events.step(() => this.#claimed(caller, last, sent, answer, flag));
     } catch (error) {
@@ -645,26 +671,44 @@ export class Place implements Expecting, LeaseOwner {
     return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by);
   }
 
-  /** The lock goes to the next caller here, at once or after a renewal, or back to Redis. */
+  /**
+   * The lock goes to the next caller here: at once, after a renewal, or after a turn of the event
+   * loop. Or it goes back to Redis.
+   */
   #handOn(by: Departure, held: number, last: Lease): Promise<void> {
-    const { hold, line } = this;
+    const { hold, line, kind } = this;
     const { first } = line;
     // RACE: the process is ending: the next caller here would get the lock and never know.
-    const how = hold && first && !isEnding ? this.#next(hold, first) : "no";
-    if (!hold || !first || how === "no") return this.#giveBack(by, held);
+    if (!hold || !first || isEnding) return this.#giveBack(by, held);
+    const mono = clocks.mono.now();
+    const how = next(this.#possession(hold), first, this, mono, clocks.wall.now());
+    if (how === "no") return this.#giveBack(by, held);
     by.settle();
-    if (how === "now") this.#pass(hold, first);
-    else void this.#claim(first, last);
+    if (how === "ask") void this.#claim(first, last);
+    // Callers that come and go without Redis would keep the event loop from turning.
+    else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) {
+      this.#resting = last;
+      atTurnEnd(this.#resume);
+    } else this.#pass(hold, first);
     return DONE;
   }
 
-  #next(hold: Hold, first: Lease): Next {
-    const mono = clocks.mono.now();
-    const how = next(this.#possession(hold), first, this, mono, clocks.wall.now());
-    // Callers that come and go without Redis would keep the event loop from turning.
-    const isEndless = this.kind.hasStays && hold.wantedAt === null;
-    return how === "now" && isEndless && isTurnSpent(mono) ? "ask" : how;
-  }
+  /** The event loop has turned. RACE: or the process ends: then the lock goes back. */
+  readonly #resume = (): void => {
+    const { context, hold } = this;
+    const last = this.#resting;
+    this.#resting = null;
+    if (!hold || !last) return;
+    context.events.step(() => {
+      if (!hold.isRevoked) {
+        this.#handOn(nobody(last), 0, last).catch(() => {});
+        return;
+      }
+      this.drop();
+      this.#tellLost(nobody(last), 0, new LockLostError(hold.name, "revoked"));
+      this.ask();
+    });
+  };
 
   #possession(hold: Hold): Possession {
     return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };
@@ -780,9 +824,11 @@ interface Home {
   subscribing: number;
   mayAsk(place: Place, mode: "try" | "queue"): boolean;
   firstTried(): void;
-  /** Callers here wait for one of this client. */
-  awaitSelfWait(): void;
+  /** This caller waits for one of its own client. */
+  awaitSelfWait(caller: Lease): void;
   refuseSince(before: number, error: () => Error): void;
+  /** The place has its first caller; it has none left. */
+  came(place: Place): void;
   gone(place: Place): void;
   [Symbol.iterator](): Iterator<Lease>;
 }
@@ -806,7 +852,7 @@ function nobody({ name, kind, call, units, token, hold }: Lease): Departure {
 interface State {
   readonly word: "idle" | "asking" | "apart" | "parked" | "claiming" | "owned";
   /** A caller came, or needs one more answer. */
-  came(p: Place): void;
+  came(p: Place, caller: Lease): void;
   /** The command under way was answered: another client holds the lock. */
   held(p: Place, answer: Held, attempt: Attempt): void;
   /** The hold is neither queued nor the owner; or Redis ran the command later than it may. */
@@ -837,7 +883,9 @@ function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
   const { line, resource, context, kind } = p;
   const { hold, isFirst } = attempt;
   // The holder is asked by a place in the queue; for that its answer must be received.
-  line.reprieve(flag !== 2 ? 0 : resource.isHeard ? KEEPER_REPLY : FIRST_REPLY);
+  if (flag !== 2) line.refuseAsking();
+  else if (position !== null) line.awaitHolder(KEEPER_REPLY);
+  else line.reprieve(resource.isHeard ? KEEPER_REPLY : FIRST_REPLY);
   if (line.first) context.selfWait.look(resource, line.first);
   line.tellBusy(hold.sent.mono);
   const { first } = line;
@@ -878,14 +926,14 @@ function stillHeld(p: Place, { position, ttl }: Held, attempt: Attempt): void {
 }
 
 /** A caller of this process has the lock: that is an answer. */
-function heldHere(p: Place): void {
+function heldHere(p: Place, caller: Lease): void {
   const { line, resource } = p;
   if (p.isHeldHere) line.tellBusy();
   // RACE: the event loop was blocked past its deadline, and no timer has run yet.
   else p.holder?.expire();
-  if (p.holder && line.waiting > 0) {
+  if (p.holder && caller.waits) {
     resource.listen();
-    resource.awaitSelfWait();
+    resource.awaitSelfWait(caller);
   }
 }
 

@@ -10,7 +10,7 @@ import type { Port } from "./port.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
 import { nextTry } from "./schedule.ts";
-import { selfWaitAt, selfWaiter } from "./waiting.ts";
+import { selfWaitAt, selfWaiter, type Waiting } from "./waiting.ts";
 
 /**
  * One lock in use in this process: its places, in the order in which their callers came, and what is
@@ -49,11 +49,14 @@ export class Resource {
   /** The place for one more caller. */
   place(): Place {
     if (this.#shared) return this.#shared;
+    return new Place(this);
+  }
+
+  /** This place has its first caller. */
+  came(place: Place): void {
     const { wake } = this.kind;
-    const place = new Place(this);
     this.#all.add(place);
     if (wake.by === "grant" && !wake.solitary) this.#shared = place;
-    return place;
   }
 
   /** No caller and no hold is left in this place. */
@@ -122,7 +125,8 @@ export class Resource {
     this.port.inbox.ready(this.channel).then(
       () => {
         this.#isListening = false;
-        this.port.subscribed();
+        // The first of a client's locks starts the callers of all.
+        if (this.subscribing > 0) this.port.subscribed();
       },
       (error: unknown) => {
         this.#isListening = false;
@@ -183,13 +187,11 @@ export class Resource {
 
   // ---- callers that wait for their own process
 
-  /** Callers here wait for one of this client. */
-  awaitSelfWait(): void {
-    const { holder } = this.#shared ?? {};
-    const caller = holder && selfWaiter(this, holder);
-    if (!caller || caller.isWarned) return;
+  /** This caller waits for one of its own client. */
+  awaitSelfWait(caller: Waiting): void {
     this.#selfWait ??= new CallTimer(() => this.#selfWaits());
-    if (this.#selfWait.index < 0) this.port.timers.set(this.#selfWait, selfWaitAt(caller));
+    if (this.#selfWait.index < 0 && !caller.isWarned)
+      this.port.timers.set(this.#selfWait, selfWaitAt(caller));
   }
 
   /** The first such caller may not be the one for which the timer was set. */
@@ -197,7 +199,7 @@ export class Resource {
     const { holder } = this.#shared ?? {};
     const caller = holder && selfWaiter(this, holder);
     if (!caller || caller.isWarned) return;
-    if (clocks.mono.now() < selfWaitAt(caller)) this.awaitSelfWait();
+    if (clocks.mono.now() < selfWaitAt(caller)) this.awaitSelfWait(caller);
     else this.port.selfWait.warn(this.name, caller, "this client");
   }
 
@@ -212,6 +214,9 @@ export class Resource {
     for (const caller of [...this]) if (caller.since < before) caller.aborted(error());
   }
 
-  /** A kind with stays has more to do here. */
-  mayBeWanted(): void {}
+  /** Messages that say that another process wants the lock may have been missed. */
+  mayBeWanted(): void {
+    const at = clocks.mono.now();
+    if (this.kind.hasStays) for (const { hold } of this.#all) hold?.want(at);
+  }
 }

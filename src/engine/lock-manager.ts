@@ -166,7 +166,7 @@ export class LockManager implements Context {
       const resource = localLock ? null : this.#resourceFor(kind, name, terms);
       const waiter = resource
         ? this.#join(resource, caller, request, passes, take, settle)
-        : this.#wait(localLock ?? this.#newLocalLock(kind, name), caller, request, passes, take, settle);
+        : this.#wait(localLock ?? { kind, name }, caller, request, passes, take, settle);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });
   }
@@ -188,7 +188,7 @@ export class LockManager implements Context {
   }
 
   #wait(
-    localLock: LocalLock,
+    lock: LocalLock | { readonly kind: LockKind; readonly name: string },
     caller: Caller,
     request: AcquireRequest,
     passes: number,
@@ -198,7 +198,8 @@ export class LockManager implements Context {
     const waiter = new Waiter(caller, request, passes, take, settle);
     if (request.signal) listen(request.signal, waiter);
     request.came?.(waiter);
-    localLock.join(waiter);
+    // Not before `listen`, which may throw.
+    (lock instanceof LocalLock ? lock : this.#newLocalLock(lock.kind, lock.name)).join(waiter);
     return waiter;
   }
 

@@ -7,7 +7,11 @@ import { lockOf } from "../support/permit.ts";
 const parties = new Parties();
 
 /** ms of CPU that `calls` times tryLock() of a held lock take beside so many parked callers. */
-async function costBeside(kind: "redissonLock" | "spinLock", parked: number, calls: number): Promise<number> {
+async function costBeside(
+  kind: "lock" | "redissonLock" | "spinLock",
+  parked: number,
+  calls: number,
+): Promise<number> {
   const [holder, crowd] = [await parties.join(), await parties.join()];
   try {
     const name = freshName();
@@ -29,7 +33,7 @@ async function costBeside(kind: "redissonLock" | "spinLock", parked: number, cal
   }
 }
 
-it.each(["redissonLock", "spinLock"] as const)(
+it.each(["lock", "redissonLock", "spinLock"] as const)(
   "tryLock() costs the same beside a crowd as beside a few: %s",
   async (kind) => {
     const few = await costBeside(kind, 100, 200);

@@ -140,6 +140,24 @@ describe("the reply is lost and the command fails", () => {
   );
 
   test(
+    "yield, after its new hold was granted: unlock() resolves, because Redis has run it",
+    scene(async (world) => {
+      const [near, far] = await pair(world);
+      const { held, others, own } = await contended(world, near, far);
+      near.losesCommands("fail");
+      const executed = near.on("yield").executed(() => near.commands.freezeReplies(5_000));
+      const outcome = outcomeOf(held.unlock());
+      await executed;
+      await (await others).unlock();
+      const next = await own;
+      near.commands.cut();
+      expect(await outcome).toBeNull();
+      expect(next.held).toBe(true);
+      await next.unlock();
+    }),
+  );
+
+  test(
     "a claim: the granted hold is left, and the caller acquires anew",
     scene(async (world) => {
       const [near, far] = await pair(world);
