@@ -113,7 +113,9 @@ async function measureClient(
   await counted.end();
   const roomy = await Client.start(url, subject, load, [], ROOMY);
   await roomy.acquire(load.cold + load.between);
-  const { bytes } = await roomy.acquire(ALLOCATED);
+  let bytes = Number.POSITIVE_INFINITY;
+  // The heap has the code, too, that V8 compiles meanwhile.
+  for (let i = 0; i < WINDOWS; i++) bytes = Math.min(bytes, (await roomy.acquire(ALLOCATED)).bytes);
   await roomy.end();
   return { cold, warm, bytes: bytes / ALLOCATED };
 }

@@ -317,7 +317,7 @@ export class Events extends EventEmitter {
     if (!isOuter) return;
     this.#isInStep = false;
     // RACE: first, because a listener of `lost` may check the signal.
-    for (let abort = this.#aborts.shift(); abort; abort = this.#aborts.shift()) abort();
+    while (this.#aborts.length > 0) this.#aborts.shift()?.();
     if (this.#untold.length > 0) this.#tellAll();
   }
 

@@ -27,9 +27,6 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   /** Its time; only `Timers` writes these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  /** Its neighbours in line; only `Line` writes these. */
-  next: Lease | null = null;
-  previous: Lease | null = null;
   readonly #place: Waited;
   readonly #abort: AbortSignal | undefined;
   /** Null: it is settled. Then nothing here keeps the caller's handle from being collected. */

@@ -1,53 +1,39 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import { LinkedList } from "../util/linked-list.ts";
 import type { Lease } from "./lease.ts";
 import type { Port } from "./port.ts";
 
 /**
- * The callers of one place, first come first served: a linked list, because any of them may leave.
+ * The callers of one place, first come first served.
  *
  * One rule says when a caller is told "busy": when Redis has answered a command that was sent after
  * the caller came, or when another caller of this process has the lock. Until then the caller is
  * *asked* for: its timer is the time limit of that answer. After that its timer is its own wait.
  */
-export class Line {
-  first: Lease | null = null;
+export class Line extends LinkedList<Lease> {
   /** How many are willing to wait, and how many are asked for. Only written here. */
   waiting = 0;
   asked = 0;
   readonly #name: string;
   readonly #port: Port;
-  #last: Lease | null = null;
 
   constructor(name: string, port: Port) {
+    super();
     this.#name = name;
     this.#port = port;
   }
 
-  *[Symbol.iterator](): Iterator<Lease> {
-    for (let caller = this.first; caller; ) {
-      const { next } = caller;
-      yield caller;
-      caller = next;
-    }
-  }
-
   // ---- callers come and go
 
-  add(caller: Lease): void {
-    caller.previous = this.#last;
-    if (this.#last) this.#last.next = caller;
-    else this.first = caller;
-    this.#last = caller;
+  override add(caller: Lease): void {
+    super.add(caller);
     this.#added(caller);
   }
 
   /** First again: it lost the lock before it received it. */
   putBack(caller: Lease): void {
-    caller.next = this.first;
-    if (this.first) this.first.previous = caller;
-    else this.#last = caller;
-    this.first = caller;
+    this.addFirst(caller);
     this.#added(caller);
     this.#port.timers.set(caller, caller.deadline);
   }
@@ -60,12 +46,7 @@ export class Line {
   }
 
   remove(caller: Lease): void {
-    if (caller.previous) caller.previous.next = caller.next;
-    else if (this.first === caller) this.first = caller.next;
-    else return;
-    if (caller.next) caller.next.previous = caller.previous;
-    else this.#last = caller.previous;
-    caller.next = caller.previous = null;
+    if (!this.delete(caller)) return;
     const port = this.#port;
     this.#answered(caller);
     port.timers.clear(caller);
@@ -121,7 +102,7 @@ export class Line {
    */
   get #firstAsked(): Lease | null {
     let first: Lease | null = null;
-    for (let left = this.asked, caller = this.#last; caller && left > 0; caller = caller.previous) {
+    for (let left = this.asked, caller = this.last; caller && left > 0; caller = caller.previous) {
       if (!caller.isAsked) continue;
       first = caller;
       left--;

@@ -21,8 +21,9 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
+import type { Linked } from "../util/linked-list.ts";
 import { isEnding } from "../util/process-end.ts";
-import { CallTimer } from "../util/timers.ts";
+import { CallTimer, isSet } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import { fits, ttlFor } from "./fits.ts";
@@ -53,7 +54,10 @@ import { backOff, nextTry, sleep } from "./schedule.ts";
  * missing cell does nothing. After every change of ownership `ask` decides for the callers that are
  * left. An answer that is not awaited never reaches the table: a hold that it brings is left (R3).
  */
-export class Place implements Expecting, LeaseOwner {
+export class Place implements Expecting, LeaseOwner, Linked {
+  list: object | null = null;
+  next: this | null = null;
+  previous: this | null = null;
   readonly name: string;
   readonly kind: LockKind;
   readonly context: Port;
@@ -114,15 +118,15 @@ export class Place implements Expecting, LeaseOwner {
     }
     line.add(caller);
     // A caller that waits needs no answer where others of this process are queued, or have the lock.
-    const isKnown = caller.waits && (state === PARKED || this.isHeldHere);
+    const isKnown = caller.waits && (state === PARKED || this.isHeldHere(caller.since));
     if (isKnown) line.park(caller);
     else line.ask(caller, caller.since);
     state.came(this, caller);
   }
 
   /** Does another caller here have the lock? */
-  get isHeldHere(): boolean {
-    return this.holder?.held === true;
+  isHeldHere(mono?: number): boolean {
+    return this.holder !== null && this.holder.left(mono) > 0;
   }
 
   /** Its time is over: for its wait, or for the answer to its command. */
@@ -148,7 +152,7 @@ export class Place implements Expecting, LeaseOwner {
     else if (caller.isAsked || health.isDoubtful || other?.isDoubtful) {
       const cause = health.failure ?? other?.failure ?? commands.trouble();
       line.refuse(caller, unavailable(name, "", cause, nounOf(this.kind)));
-    } else if (health.saidAt < caller.since && !this.isHeldHere) {
+    } else if (health.saidAt < caller.since && !this.isHeldHere(mono)) {
       // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
       line.ask(caller, mono, FIRST_REPLY);
       this.state.came(this, caller);
@@ -284,10 +288,10 @@ export class Place implements Expecting, LeaseOwner {
   to(state: State, hold: Hold | null = null, isDue = false): void {
     const { resource, context } = this;
     const wasParked = this.state === PARKED;
-    const dueAt = isDue || this.attempt ? 0 : this.index >= 0 ? this.at : this.#latest;
+    const dueAt = isDue || this.attempt ? 0 : isSet(this) ? this.at : this.#latest;
     if (this.isSubscribing) resource.subscribing--;
     this.isSubscribing = false;
-    if (this.index >= 0) context.timers.clear(this);
+    context.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
     this.attempt = null;
     this.state = state;
@@ -322,7 +326,7 @@ export class Place implements Expecting, LeaseOwner {
   /** Re-checks at this time at the latest. */
   lookBefore(at: number): void {
     this.#latest = Math.min(this.#latest, at);
-    if (this.state === PARKED && !this.attempt && !(this.index >= 0 && this.at <= at)) this.sleep(LEASE_TIME);
+    if (this.state === PARKED && !this.attempt && !(isSet(this) && this.at <= at)) this.sleep(LEASE_TIME);
   }
 
   /** A message may have been missed, or the connection is back. */
@@ -418,7 +422,7 @@ export class Place implements Expecting, LeaseOwner {
   /** The last copy's effect is unknown. A hold that came by a message has its own end. */
   #leaveIfOver(hold: Hold): void {
     const { context, kind } = this;
-    if (this.hold !== hold && !context.inbox.expected.has(hold.id)) context.leave(kind, hold);
+    if (this.hold !== hold && !context.inbox.isExpected(hold)) context.leave(kind, hold);
   }
 
   // ---- messages about its hold
@@ -661,27 +665,33 @@ export class Place implements Expecting, LeaseOwner {
   // ---- the caller leaves, or loses it
 
   /** The caller has left. */
-  vacated(lease: SharedLease): Promise<void> {
+  vacated(lease: SharedLease, mono: number, wall: number): Promise<void> {
     const { events } = this.context;
     const by = this.holder;
-    const held = this.#ended(lease);
+    const held = mono - lease.since;
+    this.#ended(lease);
     if (!by) throw new TypeError("the release of a lock that is not held");
     if (!lease.isTaken && events.isUsed && events.hears("release"))
       events.tell("release", { ...ofHolder(lease), heldFor: held });
-    return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by);
+    return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by, mono, wall);
   }
 
   /**
    * The lock goes to the next caller here: at once, after a renewal, or after a turn of the event
    * loop. Or it goes back to Redis.
    */
-  #handOn(by: Departure, held: number, last: Lease): Promise<void> {
+  #handOn(
+    by: Departure,
+    held: number,
+    last: Lease,
+    mono = clocks.mono.now(),
+    wall = clocks.wall.now(),
+  ): Promise<void> {
     const { hold, line, kind } = this;
     const { first } = line;
     // RACE: the process is ending: the next caller here would get the lock and never know.
     if (!hold || !first || isEnding) return this.#giveBack(by, held);
-    const mono = clocks.mono.now();
-    const how = next(this.#possession(hold), first, this, mono, clocks.wall.now());
+    const how = next(this.#possession(hold), first, this, mono, wall);
     if (how === "no") return this.#giveBack(by, held);
     by.settle();
     if (how === "ask") void this.#claim(first, last);
@@ -689,7 +699,7 @@ export class Place implements Expecting, LeaseOwner {
     else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) {
       this.#resting = last;
       atTurnEnd(this.#resume);
-    } else this.#pass(hold, first);
+    } else this.#pass(hold, first, mono, wall);
     return DONE;
   }
 
@@ -714,10 +724,10 @@ export class Place implements Expecting, LeaseOwner {
     return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };
   }
 
-  #pass(hold: Hold, caller: Lease): void {
+  #pass(hold: Hold, caller: Lease, mono?: number, wall?: number): void {
     hold.passes++;
     hold.turns++;
-    this.give(caller);
+    this.give(caller, mono, wall);
   }
 
   /** The hold goes to the next waiter in Redis. Callers here queue again. */
@@ -744,13 +754,11 @@ export class Place implements Expecting, LeaseOwner {
     });
   }
 
-  /** Returns how many ms it had the lock. */
-  #ended(lease: SharedLease): number {
+  #ended(lease: SharedLease): void {
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
     this.holder = null;
-    return clocks.mono.now() - lease.since;
   }
 
   /** Was it lost before its release? */
@@ -779,7 +787,8 @@ export class Place implements Expecting, LeaseOwner {
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    const held = this.#ended(lease);
+    const held = clocks.mono.now() - lease.since;
+    this.#ended(lease);
     lease.firstToken = this.firstToken;
     this.drop();
     this.ask();
@@ -928,9 +937,11 @@ function stillHeld(p: Place, { position, ttl }: Held, attempt: Attempt): void {
 /** A caller of this process has the lock: that is an answer. */
 function heldHere(p: Place, caller: Lease): void {
   const { line, resource } = p;
-  if (p.isHeldHere) line.tellBusy();
-  // RACE: the event loop was blocked past its deadline, and no timer has run yet.
-  else p.holder?.expire();
+  if (caller.isAsked) {
+    if (p.isHeldHere()) line.tellBusy();
+    // RACE: the event loop was blocked past its deadline, and no timer has run yet.
+    else p.holder?.expire();
+  }
   if (p.holder && caller.waits) {
     resource.listen();
     resource.awaitSelfWait(caller);

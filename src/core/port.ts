@@ -2,6 +2,7 @@ import type { Events } from "../api/events.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
+import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Waiting } from "./waiting.ts";
@@ -18,7 +19,7 @@ export interface Port {
   readonly timers: Timers;
   readonly watchdog: {
     readonly timers: Timers;
-    readonly leases: Set<SharedLease>;
+    readonly leases: LinkedList<SharedLease>;
     watch(lease: SharedLease, soon?: number, wall?: number): void;
   };
   /** How many releases are under way, and whether `close()` waits for them. */
@@ -62,8 +63,8 @@ export interface Port {
 /** Where a client receives the messages of its holds. */
 export interface Inbox {
   readonly subscriptions: Subscriptions;
-  /** Receives a hold's messages, by the hold's id. */
-  readonly expected: Map<string, Expecting>;
+  /** Is a caller or a lease here notified of this hold's messages? */
+  isExpected(hold: Hold): boolean;
   /** Receives the answer to a question of this client, by its nonce. */
   readonly asked: Map<string, (is: "busy" | "idle") => void>;
   channelOf(name: string): string;

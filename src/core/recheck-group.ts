@@ -14,20 +14,19 @@ import type { RedisHealth } from "./redis-health.ts";
  * one gets the lock, and the far one sleeps past the end of its entry.
  */
 export class RecheckGroup {
-  readonly #places = new Set<Place>();
-  #first: Place | null = null;
+  readonly #places: Place[] = [];
 
   get isEmpty(): boolean {
-    return this.#places.size === 0;
+    return this.#places.length === 0;
   }
 
   isFirst(place: Place): boolean {
-    return this.#first === null || this.#first === place;
+    return this.isEmpty || this.#places[0] === place;
   }
 
   /** What the one that re-checks for all knows of Redis; null: none is queued. */
   get health(): RedisHealth | null {
-    return this.#first?.health ?? null;
+    return this.#places[0]?.health ?? null;
   }
 
   /**
@@ -35,9 +34,9 @@ export class RecheckGroup {
    * however far back the entry is.
    */
   add(place: Place): void {
-    this.#places.add(place);
-    if (this.#first) this.#first.lookBefore(clocks.mono.now() + RECHECKS[1].period);
-    else this.#first = place;
+    const [first] = this.#places;
+    this.#places.push(place);
+    first?.lookBefore(clocks.mono.now() + RECHECKS[1].period);
   }
 
   /**
@@ -45,10 +44,12 @@ export class RecheckGroup {
    * re-check.
    */
   remove(place: Place, dueAt: number): void {
-    const wasFirst = this.isFirst(place);
-    if (!this.#places.delete(place) || !wasFirst) return;
-    const [next = null] = this.#places;
-    this.#first = next;
+    // Nearly always the first, because grants come in order.
+    const index = this.#places.indexOf(place);
+    if (index > 0) this.#places.splice(index, 1);
+    if (index !== 0) return;
+    this.#places.shift();
+    const [next] = this.#places;
     if (!next) return;
     const now = clocks.mono.now();
     next.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));

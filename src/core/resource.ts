@@ -2,7 +2,8 @@ import { LockUnavailableError } from "../api/errors.ts";
 import { nounOf } from "../api/wording.ts";
 import { isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
-import { CallTimer } from "../util/timers.ts";
+import { LinkedList } from "../util/linked-list.ts";
+import { CallTimer, isSet } from "../util/timers.ts";
 import type { Lease } from "./lease.ts";
 import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 import { Place } from "./place.ts";
@@ -29,10 +30,12 @@ export class Resource {
   subscribing = 0;
   /** The place of all callers here; null: there is none, or each caller has its own. */
   #shared: Place | null = null;
-  readonly #all = new Set<Place>();
+  readonly #all = new LinkedList<Place>();
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
   #isListening = false;
+  /** The channel's state, as a command was last told. */
+  #seen: NonNullable<AttemptOptions["channel"]> | null = null;
 
   constructor(kind: LockKind, name: string, port: Port) {
     this.kind = kind;
@@ -110,7 +113,9 @@ export class Resource {
   look(): NonNullable<AttemptOptions["channel"]> {
     const { channel, isHeard } = this;
     const counted = isHeard && this.port.inbox.subscriptions.isCounted(channel);
-    return { name: channel, isHeard, counted };
+    if (this.#seen?.isHeard !== isHeard || this.#seen.counted !== counted)
+      this.#seen = { name: channel, isHeard, counted };
+    return this.#seen;
   }
 
   /** A message was missed: does this client receive any? */
@@ -190,8 +195,7 @@ export class Resource {
   /** This caller waits for one of its own client. */
   awaitSelfWait(caller: Waiting): void {
     this.#selfWait ??= new CallTimer(() => this.#selfWaits());
-    if (this.#selfWait.index < 0 && !caller.isWarned)
-      this.port.timers.set(this.#selfWait, selfWaitAt(caller));
+    if (!isSet(this.#selfWait) && !caller.isWarned) this.port.timers.set(this.#selfWait, selfWaitAt(caller));
   }
 
   /** The first such caller may not be the one for which the timer was set. */

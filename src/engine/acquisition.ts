@@ -16,7 +16,7 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
-import { CallTimer } from "../util/timers.ts";
+import { CallTimer, isSet } from "../util/timers.ts";
 import { Command, type Yielded } from "./command.ts";
 import type { Context } from "./context.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
@@ -349,7 +349,7 @@ export class Acquisition implements Expecting {
    */
   #leaveIfOver(hold: Hold): void {
     const { kind, context } = this.#lock;
-    if (this.hold !== hold && !context.inbox.expected.has(hold.id)) context.leave(kind, hold);
+    if (this.hold !== hold && !context.inbox.isExpected(hold)) context.leave(kind, hold);
   }
 
   /** `sent`, `flag`: of the answered command; `sent` null: the grant came by message. */
@@ -649,8 +649,7 @@ export class Acquisition implements Expecting {
   /** Re-checks at this time at the latest. */
   lookBefore(at: number): void {
     this.#latest = Math.min(this.#latest, at);
-    if (this.state === "parked" && !this.#command && !(this.index >= 0 && this.at <= at))
-      this.#sleep(LEASE_TIME);
+    if (this.state === "parked" && !this.#command && !(isSet(this) && this.at <= at)) this.#sleep(LEASE_TIME);
   }
 
   /**
@@ -731,8 +730,8 @@ export class Acquisition implements Expecting {
     if (wasParked && this.#reason === "subscription") this.#lock.subscribing--;
     // RACE: it was granted while its re-check was under way. That re-check finds no own entry, and
     // so keeps none of the others: the next place re-checks at once.
-    const dueAt = wasQueued && this.#command ? 0 : this.index >= 0 ? this.at : this.#latest;
-    if (this.index >= 0) this.#lock.context.timers.clear(this);
+    const dueAt = wasQueued && this.#command ? 0 : isSet(this) ? this.at : this.#latest;
+    this.#lock.context.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
     this.#changes++;
     this.state = state;

@@ -65,7 +65,7 @@ export class Cleanup {
     for (const { retry } of [...this.#pending]) {
       if (!retry) continue;
       this.#timers.clear(retry);
-      retry.ring();
+      retry.ring(clocks.mono.now());
     }
     return new Promise((resolve) => {
       this.#whenDone = resolve;

@@ -1,4 +1,5 @@
 import type { Expecting, Inbox } from "../core/port.ts";
+import { numberOf } from "../redis/hold-ids.ts";
 import { decodeMessage } from "../redis/messages.ts";
 import { isRefusal } from "../redis/replies.ts";
 import type { Subscriptions } from "../redis/transport.ts";
@@ -17,8 +18,8 @@ export class GrantInbox implements Inbox {
   /** The client's own channel for a lock. */
   readonly channelOf: (name: string) => string;
   readonly #owner: InboxOwner;
-  /** Receives a hold's messages, by the hold's id. */
-  readonly expected = new Map<string, Expecting>();
+  /** Receives a hold's messages, by the hold's number: V8 would hash each long id twice. */
+  readonly #expected = new Map<number, Expecting>();
   /** Receives the answer to a question of this client, by its nonce. */
   readonly asked = new Map<string, (is: "busy" | "idle") => void>();
   readonly #own = new Set<string>();
@@ -37,8 +38,16 @@ export class GrantInbox implements Inbox {
 
   // ---- messages
 
-  forget(hold: Hold): void {
-    this.expected.delete(hold.id);
+  expect({ number }: Hold, expecting: Expecting): void {
+    this.#expected.set(number, expecting);
+  }
+
+  forget({ number }: Hold): void {
+    this.#expected.delete(number);
+  }
+
+  isExpected({ number }: Hold): boolean {
+    return this.#expected.has(number);
   }
 
   readonly #read = (text: string): void => {
@@ -49,7 +58,8 @@ export class GrantInbox implements Inbox {
       return;
     }
     const { hold, key } = message;
-    const expected = this.expected.get(hold);
+    // It compares the whole id: a message that only has the number of one of its holds is ignored.
+    const expected = this.#expected.get(numberOf(hold));
     if (message.is === "revoked") expected?.revoked(hold, message.by);
     else if (message.is === "recall" && expected) expected.recalled(hold, message.nonce, message.isQuestion);
     else if (message.is === "grant" && expected?.granted(hold, message)) return;

@@ -9,7 +9,7 @@ import { clocks, type Instant, now } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { quote } from "../util/quote.ts";
-import { CallTimer, type Timers } from "../util/timers.ts";
+import { CallTimer, isSet, type Timers } from "../util/timers.ts";
 import { warn } from "../util/warn.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
@@ -52,7 +52,7 @@ export class IdleTenures {
     if (tenure.isUsed) return;
     tenure.isUsed = true;
     this.#used.push(tenure);
-    if (this.#renewing.index < 0) this.#client.timers.set(this.#renewing, clocks.mono.now() + STAY_RENEWAL);
+    if (!isSet(this.#renewing)) this.#client.timers.set(this.#renewing, clocks.mono.now() + STAY_RENEWAL);
   }
 
   // ---- after a turn of the event loop
@@ -136,7 +136,7 @@ export class IdleTenures {
     lingering.add(this);
     this.#kept.add(tenure);
     if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
-    if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
+    if (!isSet(this.#sweeping)) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
   }
 
   /** Redis does not know yet that it must notify this process of waiters. */
@@ -233,7 +233,7 @@ export class IdleTenures {
    */
   recalled(name: string): void {
     const mono = clocks.mono.now();
-    const late = this.#sweeping.index < 0 ? 0 : mono - this.#sweeping.at;
+    const late = !isSet(this.#sweeping) ? 0 : mono - this.#sweeping.at;
     if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
     this.#warnedAt = mono;
     warn(

@@ -72,7 +72,7 @@ export class Line {
     else this.first = waiter;
     this.#last = waiter;
     this.#listed(waiter, asks);
-    if (asks) waiter.at = waiter.since + this.#patience(waiter);
+    if (asks) waiter.until = waiter.since + this.#patience(waiter);
     else this.#park(waiter);
   }
 
@@ -89,7 +89,7 @@ export class Line {
     const isAsking = asks && waiter.wait === 0;
     if (isAsking) this.#firstUnanswered = waiter;
     this.#listed(waiter, isAsking);
-    if (isAsking) waiter.at = clocks.mono.now() + this.#patience(waiter);
+    if (isAsking) waiter.until = clocks.mono.now() + this.#patience(waiter);
     else this.#home.timers.set(waiter, waiter.deadline);
   }
 
@@ -102,7 +102,7 @@ export class Line {
     if (waiter.isAsking) waiter.wait = 0;
     waiter.isAsking = false;
     this.add(waiter, true);
-    waiter.at = clocks.mono.now() + FIRST_REPLY;
+    waiter.until = clocks.mono.now() + FIRST_REPLY;
   }
 
   #listed(waiter: Waiter, asks: boolean): void {
@@ -131,7 +131,7 @@ export class Line {
     if (!waiter.listed) return;
     const home = this.#home;
     if (waiter.unanswered) this.#answered(waiter);
-    if (waiter.index >= 0) home.timers.clear(waiter);
+    home.timers.clear(waiter);
     if (waiter.previous) waiter.previous.next = waiter.next;
     else this.first = waiter.next;
     if (waiter.next) waiter.next.previous = waiter.previous;
@@ -198,7 +198,7 @@ export class Line {
    */
   asksAgain(): void {
     const at = clocks.mono.now();
-    for (const waiter of this.#withoutAnswer()) waiter.at = at + this.#patience(waiter);
+    for (const waiter of this.#withoutAnswer()) waiter.until = at + this.#patience(waiter);
   }
 
   /** Will the time to wait of an unanswered caller be over by then? */
@@ -209,7 +209,7 @@ export class Line {
   /** Ends the callers whose first command has been unanswered for too long. */
   sweep(at: number): void {
     for (const waiter of this.#withoutAnswer())
-      if (waiter.unanswered && waiter.at <= at) this.#group.late(waiter);
+      if (waiter.unanswered && waiter.until <= at) this.#group.late(waiter);
   }
 
   /**

@@ -9,7 +9,7 @@ import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type HolderFlag, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { nextTick } from "../util/real-timers.ts";
-import { CallTimer } from "../util/timers.ts";
+import { CallTimer, isSet } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import { ExclusiveTenure } from "./exclusive-tenure.ts";
@@ -235,7 +235,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (isSentLate && !waiter.isSentLate && clocks.mono.now() < inTime) {
       // Only once: other commands of this process may be late repeatedly.
       waiter.isSentLate = true;
-      waiter.at = inTime;
+      waiter.until = inTime;
       return;
     }
     if (one.leaseTooShort?.waiter === waiter) line.refuse(waiter, one.leaseTooShort.refusal(name));
@@ -283,13 +283,13 @@ export class LocalLock implements AcquisitionHome, TenureHome {
         ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
         : new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
-    this.context.inbox.expected.set(hold.id, tenure);
+    this.context.inbox.expect(hold, tenure);
     tenure.found(one, isDirect);
   }
 
   began(tenure: Tenure): void {
     this.#tenures.add(tenure);
-    this.context.inbox.expected.set(tenure.hold.id, tenure);
+    this.context.inbox.expect(tenure.hold, tenure);
     this.look();
   }
 
@@ -422,7 +422,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   /** This caller waits for a lock that this client holds. */
   #awaitSelfWait(waiter: Waiting): void {
     this.#selfWaitTimer ??= new CallTimer(() => this.#selfWaits());
-    if (this.#selfWaitTimer.index < 0 && !waiter.isWarned)
+    if (!isSet(this.#selfWaitTimer) && !waiter.isWarned)
       this.context.timers.set(this.#selfWaitTimer, selfWaitAt(waiter));
   }
 

@@ -344,8 +344,9 @@ export class LockManager implements Context {
     // A lock that is granted by message names the channel for it.
     const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
     const id = this.#ids.next(owner);
-    const hold = label === undefined ? new Hold(id, name) : new LabelledHold(id, name, label);
-    this.inbox.expected.set(hold.id, expecting);
+    const { made } = this.#ids;
+    const hold = label === undefined ? new Hold(id, name, made) : new LabelledHold(id, name, made, label);
+    this.inbox.expect(hold, expecting);
     return hold;
   }
 

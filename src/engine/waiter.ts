@@ -25,10 +25,9 @@ export class Waiter extends Timer implements Waiting, Abortable {
   /** Set for a try within a multi-lock. */
   readonly batchedTry: BatchedTry | null;
   readonly signal: AbortSignal | undefined;
-  /**
-   * Is its first command unanswered? Until a timer is set, `at` is when to give up on that command.
-   */
+  /** Is its first command unanswered? And when to give that command up. */
   unanswered = false;
+  until = Number.POSITIVE_INFINITY;
   /** Its first command left this process late, so its time limit was extended. */
   isSentLate = false;
   /** It does not wait, except for a moment while a possibly idle holder is asked. */

@@ -24,7 +24,7 @@ import {
   readHeld,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import { micros, PreparedStatement, Statement } from "../redis/statement.ts";
+import { isLong, micros, PreparedStatement, Statement } from "../redis/statement.ts";
 import { HandoffKeys } from "./handoff-keys.ts";
 import { entryPrefix, HoldScripts, NEVER } from "./hold-scripts.ts";
 
@@ -34,8 +34,6 @@ const CLOCK = 3;
 /** The places of those arguments of an acquire and a release that differ each time. */
 const NOT_AFTER = 2;
 const TOKEN = 1;
-/** No reply has given the server's time yet. */
-const UNKNOWN = "0";
 
 /** While the keys of a lock are apart, a renewal of the lock alone must still be in time. */
 const renewStays = { ...lua.renewStays, isImpatient: true as const };
@@ -90,9 +88,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const { commands } = this;
     const { hold, mode, lease, passes, reserves, flag } = ask;
     const made = this.keysOf(hold);
-    const notAfter = micros(commands.notAfter(made.script) * 1_000);
+    const notAfter = commands.notAfter(made.script) * 1_000;
     const isUsual = this.knownIn === commands.epoch && ask.after === null && ask.nonce === null;
-    if (!isUsual || mode === "again" || hold.entry !== "" || notAfter === UNKNOWN) {
+    if (!isUsual || mode === "again" || hold.entry !== "" || !isLong(notAfter)) {
       this.#attempt(ask, made, notAfter);
       return;
     }
@@ -101,7 +99,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
     let last = made.acquire;
     if (
       last?.statement.holdLength !== owner.length ||
-      last.statement.numberLength !== notAfter.length ||
       last.mode !== mode ||
       last.lease !== lease ||
       last.passes !== passes ||
@@ -114,7 +111,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       const args = ordered(lua.acquire, {
         hold: owner,
         lease,
-        notAfter,
+        notAfter: micros(notAfter),
         entry,
         told: flag,
         passes: reserves,
@@ -128,7 +125,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   }
 
   /** One that is sent seldom: a re-check, a member of a multi-lock, the first of a connection. */
-  #attempt(ask: Ask, { script }: HandoffKeys, notAfter: string): void {
+  #attempt(ask: Ask, { script }: HandoffKeys, notAfter: number): void {
     const { commands } = this;
     const { hold, mode, lease, passes, reserves, flag, after, nonce } = ask;
     const owner = hold.id + hold.label;
@@ -155,7 +152,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const args = ordered(lua.acquire, {
       hold: owner,
       lease,
-      notAfter: Number(notAfter) || NEVER,
+      notAfter: notAfter || NEVER,
       entry,
       told: flag,
       passes: reserves,
@@ -181,7 +178,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       const at = tokenTime(reply);
       const { lease: ttl, flag } = call.callback;
       answer = { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: flag > 0 };
-    } else answer = readHeld(reply, Number(call.number || call.argv[NOT_AFTER]));
+    } else answer = readHeld(reply, call.number || Number(call.argv[NOT_AFTER]));
     this.commands.tellTime(call.statement.keys, answer.at);
     this.knownIn = call.epoch;
     return answer;
@@ -191,18 +188,17 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const { commands } = this;
     const made = this.keysOf(hold);
     const owner = hold.id + hold.label;
-    const token = micros(hold.token);
-    // RACE: a forged grant gives a token of fewer digits. A statement with another length would shift
-    // all later replies of the connection.
-    if (made.release?.holdLength !== owner.length || made.release.numberLength !== token.length)
-      made.release = new PreparedStatement(
-        commands,
-        lua.release,
-        made.script,
-        ordered(lua.release, { hold: owner, token }),
-        TOKEN,
-      );
-    commands.send(made.release, released, callback, owner, token);
+    const { token } = hold;
+    const last = made.release;
+    let statement: Statement | null = last?.holdLength === owner.length && isLong(token) ? last : null;
+    if (!statement) {
+      const args = ordered(lua.release, { hold: owner, token: micros(token) });
+      // RACE: a forged grant gives a token of fewer digits. A statement with another length would shift
+      // all later replies of the connection.
+      if (!isLong(token)) statement = new Statement(commands, lua.release, made.script, args);
+      else statement = made.release = new PreparedStatement(commands, lua.release, made.script, args, TOKEN);
+    }
+    commands.send(statement, released, callback, owner, token);
   }
 
   yield(old: Hold, ask: YieldAsk): void {

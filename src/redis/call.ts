@@ -1,5 +1,6 @@
 import type { RedisArgument } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
+import type { Linked, LinkedList } from "../util/linked-list.ts";
 import { isLate } from "./late.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { Statement } from "./statement.ts";
@@ -24,7 +25,8 @@ export type Decode<Answer, Sender> = (reply: unknown, call: Sent<Sender>) => Ans
 /** What a decoder sees of the call. */
 export interface Sent<Sender> {
   readonly statement: Statement;
-  readonly number: string;
+  /** 0: there is none, or it is not known. */
+  readonly number: number;
   readonly argv: readonly RedisArgument[];
   readonly callback: Sender;
   /** Of the connection in which the call was made. */
@@ -35,17 +37,20 @@ export interface Sent<Sender> {
  * A script on its way to Redis and back: one object from the call of `send` to its outcome. The
  * class of a link's calls may add what its library wants to find in a command.
  */
-export class Call {
+export class Call implements Linked {
+  list: object | null = null;
+  next: this | null = null;
+  previous: this | null = null;
   readonly owner: CallOwner;
   readonly statement: Statement;
   /** For a prepared statement. */
   readonly hold: string;
-  readonly number: string;
+  readonly number: number;
   readonly decode: Decode<unknown, unknown>;
   readonly callback: Callback<unknown>;
-  /** When it was sent, and when its owner gives it up: on the monotonic clock. */
+  /** When it was sent, on the monotonic clock; and after how many ms its owner gives it up. */
   readonly since: number;
-  until: number;
+  timeout: number;
   readonly epoch: number;
   /**
    * The address of the node that it is sent to, in Cluster; known only for the client's own
@@ -71,7 +76,7 @@ export class Call {
     owner: CallOwner,
     statement: Statement,
     hold: string,
-    number: string,
+    number: number,
     decode: Decode<unknown, never>,
     callback: Callback<never>,
     timeout: number,
@@ -85,7 +90,7 @@ export class Call {
     this.decode = decode as Decode<unknown, unknown>;
     this.callback = callback as Callback<unknown>;
     this.since = clocks.mono.now();
-    this.until = this.since + timeout;
+    this.timeout = timeout;
     this.epoch = epoch;
     this.node = node;
   }
@@ -113,7 +118,7 @@ export type CallClass = new (...given: ConstructorParameters<typeof Call>) => Ca
  */
 export interface CallOwner {
   /** Its calls that are not over. */
-  readonly unanswered: ReadonlySet<Call>;
+  readonly unanswered: LinkedList<Call>;
   /**
    * For a script with `isForeign` the reply has the form of replies to the caller's own commands
    * (texts as strings).

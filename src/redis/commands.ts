@@ -25,7 +25,7 @@ export interface Commands extends Transport {
     decode: Decode<Answer, Sender>,
     callback: Sender,
     hold?: string,
-    number?: string,
+    number?: number,
     timeout?: number,
   ): void;
   /** As `send`, for rare commands. Rejects with a TypeError if the script sends no such reply. */

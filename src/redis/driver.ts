@@ -112,7 +112,7 @@ export interface Link extends Place {
    * how it ended: once (a second outcome is ignored), or never if `lost` says so. The driver
    * follows the redirects of a Cluster.
    *
-   * Sets `call.isWritten`, and may lower `call.until` to a time limit of the library's own.
+   * Sets `call.isWritten`, and may lower `call.timeout` to a time limit of the library's own.
    *
    * After a loss the driver resends written, unanswered commands, in order as far as it can. It
    * does not if the library does so itself, or if the caller's options forbid it (then it fails

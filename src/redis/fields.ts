@@ -1,3 +1,4 @@
+import { micros } from "./statement.ts";
 /** A reply that no script of this package sends. */
 export const unexpected = (answer: unknown): TypeError =>
   new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(shown(answer))}`);
@@ -12,23 +13,17 @@ const shown = (answer: unknown): unknown =>
  */
 export const FIRST_TOKEN = 1e15;
 
-const LENGTH = String(FIRST_TOKEN).length;
-
 /**
  * A reply that is a text of 16 digits: the server's time in µs, which is a token, too.
  *
  * @throws TypeError for every other reply
  */
 export function tokenTime(reply: unknown): number {
-  let time = 0;
   // A wrapped connection may read texts.
-  const text = typeof reply === "string" ? Buffer.from(reply) : reply;
-  if (Buffer.isBuffer(text) && text.length === LENGTH)
-    for (let i = 0; i < LENGTH; i++) {
-      const digit = (text[i] ?? 0) - ZERO;
-      time = digit >= 0 && digit <= 9 ? time * 10 + digit : Number.NaN;
-    }
-  if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER) return time;
+  const text = Buffer.isBuffer(reply) ? reply.toString("latin1") : reply;
+  const time = Number(text);
+  // In digits: not "1.79590012345e15".
+  if (time >= FIRST_TOKEN && time <= Number.MAX_SAFE_INTEGER && micros(time) === text) return time;
   throw unexpected(reply);
 }
 
@@ -52,5 +47,3 @@ export function memoryUse(info: string): number | null {
   if (used === null || !(limit > 0)) return null;
   return (Number(used) - Number(infoField(info, "mem_not_counted_for_evict"))) / limit;
 }
-
-const ZERO = 48;

@@ -1,6 +1,7 @@
 import { startupSnapshot } from "node:v8";
 import { clocks } from "../util/clock.ts";
-import { drawBits } from "../util/random.ts";
+import { codeAt } from "../util/code-at.ts";
+import { newSecrets, SECRET_LENGTH } from "../util/random.ts";
 
 /** A hold's id in its parts. */
 export interface HoldId {
@@ -14,122 +15,123 @@ export interface HoldId {
 }
 
 /**
- * Digits of the number and of the 64 random bits, in base 36: a fixed width, so that scripts and
+ * Characters of the number, in base 36, and of the random part: a fixed width, so that scripts and
  * people can cut an id by position.
  */
 const NUMBER = 8;
-const HIGH = 7;
-const LOW = 6;
+const SECRET = SECRET_LENGTH;
+const WIDTH = NUMBER + SECRET;
 
-/** The codes of the digits in base 36. */
-const DIGITS = Array.from({ length: 36 }, (_, digit) => digit.toString(36).charCodeAt(0));
+const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz";
+const ZERO = 48;
+const A = 97;
 
 /**
- * How many holds share one remembered time, the fewest holds that are remembered, and the most (2
- * MiB).
+ * How many holds share one remembered time, the fewest blocks of holds that are remembered, and the
+ * most (3.3 MiB).
  */
 const BLOCK = 256;
-const FEWEST = 4 * BLOCK;
-const MOST = 1_024 * BLOCK;
+const FEWEST = 4;
+const MOST = 1_024;
 
 /**
  * The ids of a client's holds: `<channel>:<number><random>`, or `<client id>:…` for locks that are
- * not granted by message. The number counts the holds. The 64 random bits make an id a secret
- * between this client and Redis: a message that names a hold was written by a client that may read
- * the keys, or that received an earlier message about it.
+ * not granted by message. The number counts the holds. The random part, of at least 64 bits, makes
+ * an id a secret between this client and Redis: a message that names a hold was written by a client
+ * that may read the keys, or that received an earlier message about it.
  *
- * The bits are drawn for a block of holds at once, because one draw costs 2 µs, for one hold or for
- * 256.
+ * The random parts are drawn for a block of holds at once, because one draw costs 2 µs, for one hold
+ * or for 256. A block is one text.
  *
  * RACE: two processes that are started from one heap snapshot continue with the same client id and
- * the same number. Bits drawn ahead would be in that snapshot too, and one copy would take the
+ * the same number. What was drawn ahead would be in that snapshot too, and one copy would take the
  * other copy's hold for its own (R1). So a client created while a snapshot is built always draws
  * per hold, when the hold is made.
  *
- * The bits of the latest holds are kept in a ring, indexed by hold number, because a grant may
- * arrive long after its hold was given up. A block is forgotten when its place is drawn anew: the
- * ring doubles if holds of that block are younger than `keep` ms.
+ * The random parts of the latest holds are kept in a ring of blocks, because a grant may arrive long
+ * after its hold was given up. A block is forgotten when its place is drawn anew: the ring doubles if
+ * holds of that block are younger than `keep` ms.
  */
 export class HoldIds {
   readonly #keep: number;
-  readonly #ahead = startupSnapshot.isBuildingSnapshot() ? 1 : BLOCK;
-  #bits = new Uint32Array(2 * FEWEST);
+  readonly #drawsAhead = !startupSnapshot.isBuildingSnapshot();
+  #blocks: string[] = Array.from({ length: FEWEST }, () => "");
   /** When the first hold of each block was made. */
-  #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
-  #made = 0;
+  #times: number[] = Array.from({ length: FEWEST }, () => Number.NEGATIVE_INFINITY);
+  /** The number of the latest hold. */
+  made = 0;
   /** The channel or client of the latest hold; the next hold usually has the same. */
   #of = "";
+  /** All but the last character of its number. */
   #before = "";
-  /**
-   * The character codes of an id: one String.fromCharCode call makes one flat string, for half the
-   * cost of joining pieces.
-   */
-  readonly #codes = Array.from({ length: NUMBER + HIGH + LOW }, () => 0);
 
   constructor(keep: number) {
     this.#keep = keep;
-    this.#times[0] = clocks.mono.now();
-    drawBits(this.#bits, 0, 2 * this.#ahead);
+    this.#turnBlock(0);
   }
 
   /** R1: an id that was never used before. `of`: the channel, or the client. */
   next(of: string): string {
-    const number = ++this.#made;
-    if (number % BLOCK === 0) this.#turnBlock(number);
-    if (number % this.#ahead === 0) drawBits(this.#bits, (2 * number) % this.#bits.length, 2 * this.#ahead);
-    if (of !== this.#of) {
+    const number = ++this.made;
+    const last = number % DIGITS.length;
+    if (last === 0 || of !== this.#of) {
       this.#of = of;
-      this.#before = `${of}:`;
+      this.#before = `${of}:${digitsOf(number).slice(0, -1)}`;
     }
-    return this.#before + this.#idOf(number);
+    if (number % BLOCK === 0) this.#turnBlock(number / BLOCK);
+    if (!this.#drawsAhead) this.#blocks[Math.floor(number / BLOCK) % this.#blocks.length] += newSecrets(1);
+    return this.#before + DIGITS[last] + this.#secretOf(number);
   }
 
   /** Was this id made here, and recently enough to be remembered? */
   has(id: string): boolean {
-    const rest = id.slice(-NUMBER - HIGH - LOW);
-    const number = Number.parseInt(rest.slice(0, NUMBER), 36);
-    const oldest = this.#made - this.#bits.length / 2;
-    return number > 0 && number <= this.#made && number > oldest && rest === this.#idOf(number);
+    const number = numberOf(id);
+    const oldest = this.made - this.#blocks.length * BLOCK;
+    if (!(number > 0 && number <= this.made && number > oldest)) return false;
+    return id.slice(-WIDTH) === digitsOf(number) + this.#secretOf(number);
   }
 
-  /** The number and the bits. */
-  #idOf(number: number): string {
-    const at = (2 * number) % this.#bits.length;
-    const first = this.#bits[at] ?? 0;
-    const second = this.#bits[at + 1] ?? 0;
-    // From the last digit to the first.
-    let value = second & 0x7fffffff;
-    for (let at = NUMBER + HIGH + LOW - 1; at >= 0; at--) {
-      if (at === NUMBER + HIGH - 1) value = first * 2 + (second >>> 31);
-      else if (at === NUMBER - 1) value = number;
-      const rest = Math.floor(value / 36);
-      this.#codes[at] = DIGITS[value - 36 * rest] ?? 0;
-      value = rest;
-    }
-    return String.fromCharCode(...this.#codes);
+  #secretOf(number: number): string {
+    const block = this.#blocks[Math.floor(number / BLOCK) % this.#blocks.length] ?? "";
+    const at = (number % BLOCK) * SECRET;
+    return block.slice(at, at + SECRET);
   }
 
-  #turnBlock(number: number): void {
+  #turnBlock(block: number): void {
     const now = clocks.mono.now();
-    const block = number / BLOCK;
-    const blocks = this.#times.length;
+    const { length } = this.#blocks;
     // The last hold of the block to be forgotten was made before the first hold of the next block.
-    const oldest = this.#times[(block + 1) % blocks] ?? now;
-    if (oldest > now - this.#keep && blocks * BLOCK < MOST) {
-      // A hold's place is its number modulo the size, so after doubling it is the same place in one
-      // of the two halves. The blocks of the other half belong to no hold. They get no time,
-      // otherwise the next block would double the ring again.
-      const bits = new Uint32Array(2 * this.#bits.length);
-      bits.set(this.#bits, 0);
-      bits.set(this.#bits, this.#bits.length);
-      this.#bits = bits;
-      const times = new Float64Array(2 * blocks).fill(Number.NEGATIVE_INFINITY);
-      for (let old = block - blocks; old < block; old++)
-        times[old % times.length] = this.#times[old % blocks] ?? now;
+    const oldest = this.#times[(block + 1) % length] ?? now;
+    if (oldest > now - this.#keep && length < MOST) {
+      // A block's place is its number modulo the size, so after doubling it is the same place in one of
+      // the two halves. The blocks of the other half belong to no hold. They get no time, otherwise
+      // the next block would double the ring again.
+      this.#blocks = [...this.#blocks, ...this.#blocks];
+      const times = Array.from({ length: 2 * length }, () => Number.NEGATIVE_INFINITY);
+      for (let old = block - length; old < block; old++)
+        times[old % times.length] = this.#times[old % length] ?? now;
       this.#times = times;
     }
-    this.#times[block % this.#times.length] = now;
+    const at = block % this.#blocks.length;
+    this.#times[at] = now;
+    // No hold has the number 0.
+    if (this.#drawsAhead) this.#blocks[at] = newSecrets(BLOCK);
+    else this.#blocks[at] = block === 0 ? newSecrets(1) : "";
   }
+}
+
+const digitsOf = (number: number): string => number.toString(36).padStart(NUMBER, "0");
+
+/** The number in an id that a message names. NaN: it is no id of this form. */
+export function numberOf(id: string): number {
+  let number = 0;
+  for (let at = id.length - WIDTH; at < id.length - SECRET; at++) {
+    const code = codeAt(id, at);
+    const isDigit = code >= ZERO && code < ZERO + 10;
+    const isLetter = code >= A && code < A + 26;
+    number = isDigit || isLetter ? 36 * number + code - (isDigit ? ZERO : A - 10) : Number.NaN;
+  }
+  return number;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { RedisArgument } from "../api/redis.ts";
 import { REPLICA_REST } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import type { LinkedList } from "../util/linked-list.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { queueMicrotask } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
@@ -33,7 +34,7 @@ export class ScriptRunner implements Commands, CallOwner {
   epoch = 0;
   readonly #link: Link;
   readonly #unanswered: Unanswered;
-  readonly unanswered: ReadonlySet<Call>;
+  readonly unanswered: LinkedList<Call>;
   readonly #unhear: () => void;
   /** Scripts that the server of this connection has run, by SHA. */
   readonly #known = new Set<string>();
@@ -108,7 +109,7 @@ export class ScriptRunner implements Commands, CallOwner {
     decode: Decode<Answer, Sender>,
     callback: Sender,
     hold = "",
-    number = "",
+    number = 0,
     timeout = this.replyTimeout,
   ): void {
     const node = this.#silence ? this.#serverOf(statement.keys) : "";
@@ -164,7 +165,7 @@ export class ScriptRunner implements Commands, CallOwner {
   ): Promise<T> {
     return new Promise((answered, failed) => {
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
-      this.send(new Statement(this, script, made, args), decode, { answered, failed }, "", "", timeout);
+      this.send(new Statement(this, script, made, args), decode, { answered, failed }, "", 0, timeout);
     });
   }
 
@@ -215,10 +216,10 @@ export class ScriptRunner implements Commands, CallOwner {
    * delayed once is not delayed again.
    */
   #sendText(call: Call): void {
-    const { statement, hold, number, decode, callback, epoch, node, since, until } = call;
+    const { statement, hold, number, decode, callback, epoch, node, since, timeout } = call;
     const { Call } = this.#link;
-    const again = new Call(this, statement, hold, number, decode, callback, 0, epoch, node);
-    Object.assign(again, { name: "eval", since, until });
+    const again = new Call(this, statement, hold, number, decode, callback, timeout, epoch, node);
+    Object.assign(again, { name: "eval", since });
     call.isOver = true;
     this.#unanswered.calls.delete(call);
     this.#unanswered.calls.add(again);
@@ -286,8 +287,8 @@ export class ScriptRunner implements Commands, CallOwner {
 
   #look(now: number): void {
     this.#unanswered.giveUp(
-      (sent) => sent.until <= now,
-      ({ script, since, until }) => this.troubles.noReply(script, until - since),
+      ({ since, timeout }) => since + timeout <= now,
+      ({ script, timeout }) => this.troubles.noReply(script, timeout),
     );
     this.#silence?.look(now);
   }

@@ -25,17 +25,17 @@ export class Statement {
   }
 
   /** What comes after the keys. `hold`, `number`: of a prepared statement. */
-  argv(_hold: string, _number: string): readonly RedisArgument[] {
+  argv(_hold: string, _number: number): readonly RedisArgument[] {
     return this.args;
   }
 
   /** The command in Redis's protocol, with the hash of the script. */
-  text(_hold: string, _number: string): string {
+  text(_hold: string, _number: number): string {
     return this.#withScript("evalsha", this.script.sha, this.args);
   }
 
   /** The same with the text of the script. */
-  evalText(hold: string, number: string): string {
+  evalText(hold: string, number: number): string {
     return this.#withScript("eval", this.script.lua, this.argv(hold, number));
   }
 
@@ -51,13 +51,12 @@ const bulk = (word: string): string => `$${Buffer.byteLength(word)}\r\n${word}\r
 
 /**
  * A statement of a lock that is sent again and again with another hold, its first argument, and
- * another number, in digits. They have the same lengths each time. So it joins five pieces, where
- * others measure and join all their words.
+ * another number of 16 digits (`isLong`). They have the same lengths each time. So it joins five
+ * pieces, where others measure and join all their words.
  */
 export class PreparedStatement extends Statement {
-  /** How many characters its holds and its numbers have: it fits no others. */
+  /** How many characters its holds have: it fits no others. */
   readonly holdLength: number;
-  readonly numberLength: number;
   readonly #numberAt: number;
   readonly #before: string;
   readonly #between: string;
@@ -73,28 +72,31 @@ export class PreparedStatement extends Statement {
   ) {
     super(at, script, keys, args);
     const [hold, number] = [String(args[0]), String(args[numberAt])];
-    const text = super.text(hold, number);
+    const text = super.text("", 0);
     const first = text.indexOf(hold);
     const second = text.indexOf(number, first + hold.length);
     this.holdLength = hold.length;
-    this.numberLength = number.length;
     this.#numberAt = numberAt;
     this.#before = text.slice(0, first);
     this.#between = text.slice(first + hold.length, second);
     this.#after = text.slice(second + number.length);
   }
 
-  override argv(hold: string, number: string): readonly RedisArgument[] {
-    return this.args.with(0, hold).with(this.#numberAt, number);
+  override argv(hold: string, number: number): readonly RedisArgument[] {
+    return this.args.with(0, hold).with(this.#numberAt, micros(number));
   }
 
-  override text(hold: string, number: string): string {
-    return `${this.#before}${hold}${this.#between}${number}${this.#after}`;
+  override text(hold: string, number: number): string {
+    return `${this.#before}${hold}${this.#between}${micros(number)}${this.#after}`;
   }
 }
 
 /** The least number of 16 digits. */
 const LONG = 1e15;
+
+/** Does it have 16 digits, as a time in µs and a token do? */
+export const isLong = (number: number): boolean => number >= LONG && number <= Number.MAX_SAFE_INTEGER;
+
 /** Half of the digits of such a number. */
 const HALF = 1e8;
 const ZEROS = "00000000";

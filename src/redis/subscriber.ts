@@ -43,6 +43,11 @@ export class Subscriber implements Subscriptions {
   readonly #source: Source;
   readonly #commands: ScriptRunner;
   readonly #channels = new Map<string, Channel>();
+  /**
+   * The channel of the last message: most clients have one, and V8 would hash the name in each
+   * message.
+   */
+  #latest: { readonly name: string; readonly channel: Channel } | null = null;
   #connection: Connection | null = null;
   #closed = false;
   #counted = true;
@@ -93,7 +98,7 @@ export class Subscriber implements Subscriptions {
     channel.listeners.add(listener);
     return () => {
       if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
-      this.#channels.delete(name);
+      this.#delete(name);
       if (channel.state === "heard") this.#connection?.unsubscribe(name);
       channel.lost(new Error("no caller listens to the channel any more"));
     };
@@ -130,6 +135,20 @@ export class Subscriber implements Subscriptions {
     const channel = this.#channels.get(name) ?? new Channel();
     this.#channels.set(name, channel);
     return channel;
+  }
+
+  #received(name: string, text: string): void {
+    if (this.#latest?.name !== name) {
+      const channel = this.#channels.get(name);
+      if (!channel) return;
+      this.#latest = { name, channel };
+    }
+    for (const listener of this.#latest.channel.listeners) listener(text);
+  }
+
+  #delete(name: string): void {
+    this.#channels.delete(name);
+    this.#latest = null;
   }
 
   /**
@@ -185,7 +204,7 @@ export class Subscriber implements Subscriptions {
       ready: () => this.#subscribeAll(connection),
       message: (channel, text) => {
         if (text === this.#awaited) this.#awaited = null;
-        else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
+        else this.#received(channel, text);
       },
       lost: (error) => {
         if (!isCurrent()) return;
@@ -277,7 +296,7 @@ export class Subscriber implements Subscriptions {
       // Its last listener left while SUBSCRIBE was on its way.
       connection.unsubscribe(name);
       channel?.lost(new Error("no caller listens to the channel"));
-      this.#channels.delete(name);
+      this.#delete(name);
     }
     if (isMissed) this.onGap();
   }

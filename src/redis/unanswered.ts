@@ -1,5 +1,6 @@
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
+import { LinkedList } from "../util/linked-list.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { queueMicrotask, setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Call } from "./call.ts";
@@ -21,7 +22,7 @@ let isTold = false;
  * that is too late, or lost with the connection, is given up.
  */
 export class Unanswered {
-  readonly calls = new Set<Call>();
+  readonly calls = new LinkedList<Call>();
   isSwept = false;
   readonly #link: Link;
   readonly #look: (now: number) => void;

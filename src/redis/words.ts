@@ -1,3 +1,5 @@
+import { codeAt } from "../util/code-at.ts";
+
 /**
  * Reads the words of a message in order. Anyone may send messages, so it throws nothing: after a
  * missing or malformed word `isWhole` is false, and the values read mean nothing. `rest` reads the
@@ -28,8 +30,8 @@ export class Words {
     const text = this.#text;
     let number = 0;
     for (let at = this.#at; ; at++) {
-      const digit = text.charCodeAt(at) - ZERO;
-      // charCodeAt gives NaN past the end of the text.
+      const digit = codeAt(text, at) - ZERO;
+      // `codeAt` gives NaN past the end of the text.
       if (!(digit >= 0 && digit <= 9)) {
         if (digit !== SPACE - ZERO || !(number >= least && number <= Number.MAX_SAFE_INTEGER))
           this.isWhole = false;

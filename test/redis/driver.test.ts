@@ -9,6 +9,7 @@ import type { Link, LinkEvents, ListenerEvents } from "../../src/redis/driver.ts
 import { linkTo } from "../../src/redis/drivers.ts";
 import { type Script, ScriptKeys } from "../../src/redis/script.ts";
 import { Statement } from "../../src/redis/statement.ts";
+import { LinkedList } from "../../src/util/linked-list.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { block } from "../support/block.ts";
 import { connectionIds, trackUnhandled } from "../support/leaks.ts";
@@ -60,7 +61,7 @@ function send(link: Link, script: Script, keys: readonly string[] = [], argv: re
   });
   reply.catch(() => {});
   const owner = {
-    unanswered: new Set<Call>(),
+    unanswered: new LinkedList<Call>(),
     replied: (_: Call, answer: unknown) => replied(answer),
     refused: (_: Call, error: unknown) => refused(error),
   };
@@ -71,7 +72,7 @@ function send(link: Link, script: Script, keys: readonly string[] = [], argv: re
       owner,
       new Statement({ isCluster: false }, script, made, argv),
       "",
-      "",
+      0,
       () => null,
       callback,
       60_000,

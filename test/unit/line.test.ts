@@ -225,19 +225,19 @@ describe("what a line counts", () => {
 describe("a caller that comes", () => {
   it("has its own time for its answer if that is long, but no longer than a command has", () => {
     come(true, 1_000, 60_000);
-    expect(Array.from(line, ({ at }) => at - time)).toEqual([1_000, 5_000]);
+    expect(Array.from(line, (one) => one.until - time)).toEqual([1_000, 5_000]);
     expect(home.timers.size).toBe(0);
     expect(home.told).toEqual([]);
   });
 
   it("has half a second for its answer if it hardly waits", () => {
     come(true, 0, 499);
-    expect(Array.from(line, ({ at }) => at - time)).toEqual([500, 500]);
+    expect(Array.from(line, (one) => one.until - time)).toEqual([500, 500]);
   });
 
   it("has the time of its multi-lock, if it is a part of one", () => {
     line.add(caller(0, { batchedTry: batchedTry(2_000) }), true);
-    expect(line.first?.at).toBe(time + 2_000);
+    expect(line.first?.until).toBe(time + 2_000);
   });
 
   it("is reported as waiting at once, if no request is sent for it", () => {
@@ -413,7 +413,7 @@ describe("a sweep", () => {
     come(true, 0, 1_000);
     time += 400;
     line.asksAgain();
-    expect(Array.from(line, ({ at }) => at - time)).toEqual([500, 1_000]);
+    expect(Array.from(line, (one) => one.until - time)).toEqual([500, 1_000]);
   });
 });
 
@@ -436,7 +436,7 @@ describe("a caller that is put back", () => {
     line.putBack(first, true);
     expect(unanswered()).toEqual([1, 2]);
     expect(home.timers.size).toBe(0);
-    expect(first.at).toBe(time + 500);
+    expect(first.until).toBe(time + 500);
     line.sweep(time);
     expect(late).toEqual([2]);
     line.tellBusy();
@@ -460,7 +460,7 @@ describe("a caller whose time is up, without a word from Redis", () => {
     line.asksLast(first);
     expect(order()).toEqual([2, 1]);
     expect(unanswered()).toEqual([1]);
-    expect(first.at).toBe(time + 500);
+    expect(first.until).toBe(time + 500);
     expect(home.timers.size).toBe(1);
   });
 

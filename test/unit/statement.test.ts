@@ -39,20 +39,20 @@ describe.each(["holdfast:client:a:1", "schlüssel:€:1"])("a statement prepared
 
   it("is the same command for another hold and time as one that is put together", () => {
     const whole = new Statement(ONE, SCRIPT, KEYS, others);
-    expect(prepared.text(next, TIMES[1])).toBe(whole.text("", ""));
-    expect(prepared.evalText(next, TIMES[1])).toBe(whole.evalText("", ""));
-    expect(prepared.argv(next, TIMES[1])).toEqual([next, 30_000, TIMES[1], "1 3000 0 "]);
+    expect(prepared.text(next, Number(TIMES[1]))).toBe(whole.text("", 0));
+    expect(prepared.evalText(next, Number(TIMES[1]))).toBe(whole.evalText("", 0));
+    expect(prepared.argv(next, Number(TIMES[1]))).toEqual([next, 30_000, TIMES[1], "1 3000 0 "]);
   });
 
   it("has the words that Redis is to read, by the script's hash and by its text", () => {
-    expect(wordsOf(prepared.text(next, TIMES[1]))).toEqual([
+    expect(wordsOf(prepared.text(next, Number(TIMES[1])))).toEqual([
       "evalsha",
       SCRIPT.sha,
       "2",
       ...KEYS.full,
       ...others,
     ]);
-    expect(wordsOf(prepared.evalText(next, TIMES[1]))).toEqual([
+    expect(wordsOf(prepared.evalText(next, Number(TIMES[1])))).toEqual([
       "eval",
       SCRIPT.lua,
       "2",
@@ -90,7 +90,7 @@ it("a release with a token of other digits than the last one, as a forged grant 
     isCluster: false,
     keys: new Keys("", false),
     keysOf: (names: readonly string[]) => new ScriptKeys("", names),
-    send: (statement: Statement, _decode: unknown, _callback: unknown, hold: string, number: string) =>
+    send: (statement: Statement, _decode: unknown, _callback: unknown, hold: string, number: number) =>
       texts.push(statement.text(hold, number)),
   } as unknown as Commands;
   const kind = new HandoffKind(commands, null, false, 16, 3_000);

@@ -17,6 +17,8 @@ import { clocks, type Instant, NEVER } from "../../util/clock.ts";
 export class Hold {
   readonly id: string;
   readonly name: string;
+  /** Its number among its client's holds, which is part of the id; 0: it gets no messages. */
+  readonly number: number;
   /**
    * The label of the caller that asked for it, after a space, as Redis stores it after the id; "":
    * none, as for nearly all.
@@ -64,8 +66,8 @@ export class Hold {
    * How many local hand-offs it allows; and for how many of them tokens are reserved, at least,
    * whichever of its commands has won.
    */
-  mayPass = Number.POSITIVE_INFINITY;
-  reserved = Number.POSITIVE_INFINITY;
+  mayPass = UNLIMITED;
+  reserved = UNLIMITED;
   /**
    * Its queue entry up to its id, as first sent: every later command names this one, whatever a
    * later caller wants. Empty: it was never to be queued.
@@ -92,9 +94,10 @@ export class Hold {
   #server = 0;
 
   /** Construct it just before the command that names it is sent. */
-  constructor(id: string, name: string) {
+  constructor(id: string, name: string, number = 0) {
     this.id = id;
     this.name = name;
+    this.number = number;
     this.sent = { mono: clocks.mono.now(), wall: clocks.wall.now() };
     this.asked = this.sent;
   }
@@ -214,6 +217,9 @@ export class Hold {
   }
 }
 
+/** More than any lock allows. V8 stores a number of 31 bits in a field, and a larger one beside it. */
+const UNLIMITED = 2 ** 30;
+
 /**
  * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and
  * whether another caller waited then. From a reply or a message.
@@ -244,8 +250,8 @@ Object.assign(Hold.prototype, { label: "" });
 export class LabelledHold extends Hold {
   override readonly label: string;
 
-  constructor(id: string, name: string, label: string) {
-    super(id, name);
+  constructor(id: string, name: string, number: number, label: string) {
+    super(id, name, number);
     this.label = label;
   }
 }

@@ -5,6 +5,7 @@ import { type LossReason, nounOf } from "../../api/wording.ts";
 import { FIRST_REPLY, LEASE_MIN } from "../../defaults.ts";
 import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
+import type { Linked } from "../../util/linked-list.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
@@ -21,7 +22,10 @@ import { whyExpired } from "./why-expired.ts";
  * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
-export class SharedLease implements Caller, Departure {
+export class SharedLease implements Caller, Departure, Linked {
+  list: object | null = null;
+  next: this | null = null;
+  previous: this | null = null;
   readonly call: number;
   readonly kind: EventKind;
   readonly name: string;
@@ -210,7 +214,9 @@ export class SharedLease implements Caller, Departure {
       this.hold.mayPass = 0;
     }
     this.#users--;
-    this.expire();
+    const mono = clocks.mono.now();
+    const wall = clocks.wall.now();
+    this.expire(mono, wall);
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
@@ -218,7 +224,7 @@ export class SharedLease implements Caller, Departure {
     const { context } = this.owner;
     const isOuter = context.events.begin();
     try {
-      return this.owner.vacated(this);
+      return this.owner.vacated(this, mono, wall);
     } finally {
       context.events.end(isOuter);
     }
@@ -238,7 +244,7 @@ export class SharedLease implements Caller, Departure {
   /** Its release was answered, or needed no answer. */
   settle(): void {
     this.#isSettled = true;
-    for (const resolve of this.#settling ?? []) resolve();
+    if (this.#settling) for (const resolve of this.#settling) resolve();
   }
 
   /**
@@ -300,9 +306,10 @@ export class SharedLease implements Caller, Departure {
 /** What a lease needs of its owner. */
 export interface LeaseOwner {
   /**
-   * Its last user has left: hand the lock on. Rejects with LockLostError or LockUnavailableError.
+   * Its last user has left, just now by both clocks: hand the lock on. Rejects with LockLostError or
+   * LockUnavailableError.
    */
-  vacated(lease: SharedLease): Promise<void>;
+  vacated(lease: SharedLease, mono: number, wall: number): Promise<void>;
   /** It was lost: no caller here holds the lock any more. */
   lost(lease: SharedLease, error: LockLostError): void;
   /** A renewal of its hold was answered. That counts for the caller that has the hold by now. */

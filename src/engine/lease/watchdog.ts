@@ -5,6 +5,7 @@ import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN }
 import type { RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
 import { detached } from "../../util/detached.ts";
+import { LinkedList } from "../../util/linked-list.ts";
 import { clearImmediate, setImmediate } from "../../util/real-timers.ts";
 import { CallTimer, Timers } from "../../util/timers.ts";
 import { watchHandle } from "./collected-handles.ts";
@@ -21,7 +22,7 @@ import type { SharedLease } from "./shared-lease.ts";
  */
 export class Watchdog {
   /** The leases that it watches. */
-  readonly leases = new Set<SharedLease>();
+  readonly leases = new LinkedList<SharedLease>();
   readonly timers = new Timers(false);
   readonly #events: Events;
   /**
@@ -34,7 +35,7 @@ export class Watchdog {
     readonly end: number;
   }[] = [];
   #sending: NodeJS.Immediate | undefined;
-  readonly #alarm = new CallTimer(() => this.#tick());
+  readonly #alarm = new CallTimer((at) => this.#tick(at));
 
   constructor(events: Events) {
     this.#events = events;
@@ -60,7 +61,7 @@ export class Watchdog {
     lease.due = terms.watchdog ? Math.min(since + Math.max(0, first), soon) : Number.POSITIVE_INFINITY;
     this.leases.add(lease);
     const at = Math.min(lease.due, since + left);
-    if (this.#alarm.index < 0 || at < this.#alarm.at) this.timers.set(this.#alarm, at);
+    if (at < this.#alarm.at) this.timers.set(this.#alarm, at);
   }
 
   close(): void {
@@ -69,12 +70,13 @@ export class Watchdog {
     this.#unsent.length = 0;
   }
 
-  #tick(): void {
+  #tick(at: number): void {
     const { mono, wall } = now();
-    if (stalled.hasSubscribers) this.#tellStall(mono - this.#alarm.at);
+    if (stalled.hasSubscribers) this.#tellStall(mono - at);
     const due: SharedLease[] = [];
     const soon: SharedLease[] = [];
-    for (const lease of this.leases) {
+    // RACE: the end of one may end others.
+    for (const lease of [...this.leases]) {
       if (!lease.expire(mono, wall)) continue;
       const isRaised = lease.hold.ttl >= lease.terms.lease;
       if (lease.due <= mono) due.push(lease);
@@ -212,7 +214,7 @@ export class Watchdog {
   #dueIn(lease: SharedLease, from: number, ms: number): void {
     if (!this.#isWanted(lease)) return;
     lease.due = Math.min(lease.due, from + ms);
-    if (this.#alarm.index < 0 || lease.due < this.#alarm.at) this.timers.set(this.#alarm, lease.due);
+    if (lease.due < this.#alarm.at) this.timers.set(this.#alarm, lease.due);
   }
 
   #isWanted(lease: SharedLease): boolean {

@@ -56,7 +56,7 @@ export class Detector {
   }
 
   #ringAt(at: number): void {
-    if (this.#timer.index < 0 || at < this.#timer.at) this.#context.timers.set(this.#timer, at);
+    if (at < this.#timer.at) this.#context.timers.set(this.#timer, at);
   }
 
   #ring(): void {

@@ -70,7 +70,7 @@ function makeClass(methods: object): CallClass {
 
     /** ioredis's `commandTimeout`. */
     setTimeout(ms: number): void {
-      this.until = Math.min(this.until, this.since + ms);
+      this.timeout = Math.min(this.timeout, ms);
     }
 
     toWritable(stream: Writable): string {

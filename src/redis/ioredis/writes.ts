@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { HELD_BACK } from "../../defaults.ts";
 import { clocks } from "../../util/clock.ts";
 import { isEnding } from "../../util/process-end.ts";
-import { nextTick, queueMicrotask, setImmediate } from "../../util/real-timers.ts";
+import { nextTick, setImmediate } from "../../util/real-timers.ts";
 
 /** Streams with unwritten commands, and since when there are any. */
 export const corked: Writable[] = [];
@@ -50,6 +50,8 @@ export function writeNow(): void {
  */
 export const heldUntil = (): number => until;
 
+const RESOLVED = Promise.resolve();
+
 /**
  * Decides when the commands of a connection are written. The replies of one read lead to as many
  * commands, which are written together when the last of them is sent. A command that no reply has
@@ -71,7 +73,8 @@ export class Writes {
 
   /** ioredis has read a reply of an unanswered call. Another one may come with it, or already has. */
   replied(): void {
-    if (this.expected++ === 0) queueMicrotask(this.#drained);
+    // `queueMicrotask` of Node.js makes an asynchronous resource for each call.
+    if (this.expected++ === 0) RESOLVED.then(this.#drained);
   }
 
   /** A command that must not wait was sent, and some are held back or expected. */
