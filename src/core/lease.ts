@@ -27,7 +27,7 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   /** Its time; only `Timers` writes these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  readonly #place: Waited;
+  declare readonly owner: Waited;
   readonly #abort: AbortSignal | undefined;
   /** Null: it is settled. Then nothing here keeps the caller's handle from being collected. */
   #take: ((lease: SharedLease) => unknown) | null;
@@ -42,7 +42,6 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
     resolve: (value: unknown) => void,
   ) {
     super(place.name, request.terms, place, caller);
-    this.#place = place;
     this.wait = request.wait;
     this.passes = passes;
     this.batchedTry = request.batchedTry ?? null;
@@ -96,12 +95,12 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   }
 
   aborted(reason: unknown): void {
-    if (!this.settled) this.#place.leave(this, reason);
+    if (!this.settled) this.owner.leave(this, reason);
   }
 
   /** Its time is over: for its wait, or for the answer to its command. */
   ring(): void {
-    this.#place.late(this);
+    this.owner.late(this);
   }
 }
 

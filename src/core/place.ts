@@ -91,7 +91,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   /** The caller that has left, while the next one waits for a turn of the event loop. */
   #resting: Lease | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
-  #latest = Number.POSITIVE_INFINITY;
+  #latest: number | null = null;
 
   constructor(resource: Home) {
     const { name, kind, port } = resource;
@@ -288,11 +288,12 @@ export class Place implements Expecting, LeaseOwner, Linked {
   to(state: State, hold: Hold | null = null, isDue = false): void {
     const { resource, context } = this;
     const wasParked = this.state === PARKED;
-    const dueAt = isDue || this.attempt ? 0 : isSet(this) ? this.at : this.#latest;
+    const dueAt =
+      isDue || this.attempt ? 0 : isSet(this) ? this.at : (this.#latest ?? Number.POSITIVE_INFINITY);
     if (this.isSubscribing) resource.subscribing--;
     this.isSubscribing = false;
     context.timers.clear(this);
-    this.#latest = Number.POSITIVE_INFINITY;
+    this.#latest = null;
     this.attempt = null;
     this.state = state;
     this.hold = hold;
@@ -315,8 +316,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
   /** Of a client's places at a lock only the first one re-checks, for all. */
   sleep(ms: number): void {
     if (!this.resource.places.isFirst(this)) return;
-    this.sleepUntil(Math.min(clocks.mono.now() + ms, this.#latest));
-    this.#latest = Number.POSITIVE_INFINITY;
+    this.sleepUntil(Math.min(clocks.mono.now() + ms, this.#latest ?? Number.POSITIVE_INFINITY));
+    this.#latest = null;
   }
 
   sleepUntil(at: number): void {
@@ -325,7 +326,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
 
   /** Re-checks at this time at the latest. */
   lookBefore(at: number): void {
-    this.#latest = Math.min(this.#latest, at);
+    this.#latest = Math.min(this.#latest ?? at, at);
     if (this.state === PARKED && !this.attempt && !(isSet(this) && this.at <= at)) this.sleep(LEASE_TIME);
   }
 
@@ -427,11 +428,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
 
   // ---- messages about its hold
 
-  granted(id: string, grant: Grant): boolean {
-    const { hold } = this;
-    if (hold?.id !== id) return false;
+  granted(grant: Grant): void {
     // A grant that no script writes is ignored; one that repeats an answer, too.
-    if (!hold.fits(grant)) return true;
+    if (!this.hold?.fits(grant)) return;
     const { events } = this.context;
     const isOuter = events.begin();
     try {
@@ -439,13 +438,10 @@ export class Place implements Expecting, LeaseOwner, Linked {
     } finally {
       events.end(isOuter);
     }
-    return true;
   }
 
-  revoked(id: string, by: string | null): void {
-    const { hold } = this;
-    if (hold?.id !== id) return;
-    hold.isRevoked = true;
+  revoked(by: string | null): void {
+    if (this.hold) this.hold.isRevoked = true;
     this.lose("revoked", by);
   }
 
@@ -453,9 +449,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
    * Another process wants the lock. RACE: this can be read before the answer to the command that took
    * the lock, and that answer says that no process waits. So it counts for a hold in any state.
    */
-  recalled(id: string, nonce: string | null, isQuestion: boolean): void {
+  recalled(nonce: string | null, isQuestion: boolean): void {
     const { hold, kind, name } = this;
-    if (hold?.id !== id) return;
+    if (!hold) return;
     if (nonce !== null && (isQuestion || this.isOurs)) {
       // A caller that does not wait only asks.
       if (this.isOurs) kind.answer?.(name, nonce, "busy");
@@ -698,13 +694,13 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // Callers that come and go without Redis would keep the event loop from turning.
     else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) {
       this.#resting = last;
-      atTurnEnd(this.#resume);
+      atTurnEnd(() => this.#resume());
     } else this.#pass(hold, first, mono, wall);
     return DONE;
   }
 
   /** The event loop has turned. RACE: or the process ends: then the lock goes back. */
-  readonly #resume = (): void => {
+  #resume(): void {
     const { context, hold } = this;
     const last = this.#resting;
     this.#resting = null;
@@ -718,7 +714,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       this.#tellLost(nobody(last), 0, new LockLostError(hold.name, "revoked"));
       this.ask();
     });
-  };
+  }
 
   #possession(hold: Hold): Possession {
     return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };

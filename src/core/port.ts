@@ -4,7 +4,7 @@ import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
 import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
-import type { LockKind, Withdrawer } from "./lock-kind.ts";
+import type { AttemptOptions, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Waiting } from "./waiting.ts";
 
 /**
@@ -69,6 +69,8 @@ export interface Inbox {
   readonly asked: Map<string, (is: "busy" | "idle") => void>;
   channelOf(name: string): string;
   hears(name: string): boolean;
+  /** The channel's present state, for one command. */
+  look(channel: string): NonNullable<AttemptOptions["channel"]>;
   /** Has subscribing to this channel failed, for now? */
   isUnheard(channel: string): boolean;
   /** Resolves when the channel is acknowledged. */
@@ -78,14 +80,14 @@ export interface Inbox {
   forget(hold: Hold): void;
 }
 
-/** Receives a hold's messages. */
+/** Receives the messages about its hold. */
 export interface Expecting {
-  /** False: the hold is no longer wanted, so it must be left (R3). */
-  granted(hold: string, grant: Grant): boolean;
+  readonly hold: { readonly id: string } | null;
+  granted(grant: Grant): void;
   /** `by`: the label of the caller that force-released it; null: unknown. */
-  revoked(hold: string, by: string | null): void;
+  revoked(by: string | null): void;
   /** Another process wants the lock. See the message `recall`. */
-  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
+  recalled(nonce: string | null, isQuestion: boolean): void;
 }
 
 /** The callers of one client at one lock. */

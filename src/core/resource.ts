@@ -34,8 +34,6 @@ export class Resource {
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
   #isListening = false;
-  /** The channel's state, as a command was last told. */
-  #seen: NonNullable<AttemptOptions["channel"]> | null = null;
 
   constructor(kind: LockKind, name: string, port: Port) {
     this.kind = kind;
@@ -111,11 +109,7 @@ export class Resource {
 
   /** The channel's present state, for one command. */
   look(): NonNullable<AttemptOptions["channel"]> {
-    const { channel, isHeard } = this;
-    const counted = isHeard && this.port.inbox.subscriptions.isCounted(channel);
-    if (this.#seen?.isHeard !== isHeard || this.#seen.counted !== counted)
-      this.#seen = { name: channel, isHeard, counted };
-    return this.#seen;
+    return this.port.inbox.look(this.channel);
   }
 
   /** A message was missed: does this client receive any? */

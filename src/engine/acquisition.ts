@@ -366,22 +366,19 @@ export class Acquisition implements Expecting {
 
   // ---- messages about the hold, until it is owned
 
-  /** False: the hold is not current, so the caller must leave it (R3). */
-  granted(id: string, grant: Grant): boolean {
+  granted(grant: Grant): void {
     const { hold, state } = this;
-    if (hold?.id !== id) return false;
-    if ((state === "asking" || state === "parked") && hold.fits(grant))
+    if (hold && (state === "asking" || state === "parked") && hold.fits(grant))
       this.#lock.context.events.step(() => {
         // Its entry has reserved a token for each local hand-off.
         hold.reserved = hold.mayPass;
         this.#own(grant, null, 0);
       });
-    return true;
   }
 
   /** It was force-released before the answer that granted it was read. */
-  revoked(id: string): void {
-    if (this.hold?.id === id) this.hold.isRevoked = true;
+  revoked(): void {
+    if (this.hold) this.hold.isRevoked = true;
   }
 
   /**
@@ -389,9 +386,9 @@ export class Acquisition implements Expecting {
    * took the lock, and that answer says that no process waits. So it counts for a hold in any
    * state, until the hold ends. A caller that does not wait only asks whether the holder is in use.
    */
-  recalled(id: string, nonce: string | null, isQuestion: boolean): void {
+  recalled(nonce: string | null, isQuestion: boolean): void {
     const { hold, state } = this;
-    if (hold?.id !== id || (nonce !== null && isQuestion)) return;
+    if (!hold || (nonce !== null && isQuestion)) return;
     hold.recall(clocks.mono.now());
     this.#lock.context.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.

@@ -115,7 +115,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       this.asks(mono);
       // For a caller that has just come this is its first command, with a first command's time
       // limit.
-      const within = waiter.unanswered ? Math.min(window / 3, Math.max(1, waiter.at - mono)) : window / 3;
+      const within = waiter.unanswered ? Math.min(window / 3, Math.max(1, waiter.until - mono)) : window / 3;
       void this.claim(this.#one, waiter, this.ttlFor(waiter.terms), true, within);
       return true;
     }
@@ -395,7 +395,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   // ---- messages
 
-  recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
+  recalled(nonce: string | null, isQuestion: boolean): void {
     const { hold, kind, context, state } = this;
     const isIdle = state === "idle";
     if (nonce !== null && (isQuestion || !isIdle)) {

@@ -23,6 +23,8 @@ export class GrantInbox implements Inbox {
   /** Receives the answer to a question of this client, by its nonce. */
   readonly asked = new Map<string, (is: "busy" | "idle") => void>();
   readonly #own = new Set<string>();
+  /** The last answer of `look`, which the next one usually repeats. */
+  #seen: Seen = { name: "", isHeard: false, counted: false };
   /** Own channels whose subscription failed, or took too long, and was not refused. */
   readonly #unheard = new Set<string>();
 
@@ -57,15 +59,17 @@ export class GrantInbox implements Inbox {
       this.asked.get(message.nonce)?.(message.is);
       return;
     }
-    const { hold, key } = message;
-    // It compares the whole id: a message that only has the number of one of its holds is ignored.
+    const { is, hold, key } = message;
     const expected = this.#expected.get(numberOf(hold));
-    if (message.is === "revoked") expected?.revoked(hold, message.by);
-    else if (message.is === "recall" && expected) expected.recalled(hold, message.nonce, message.isQuestion);
-    else if (message.is === "grant" && expected?.granted(hold, message)) return;
+    // RACE: not only the number, which is no secret.
+    if (expected?.hold?.id === hold) {
+      if (is === "grant") expected.granted(message);
+      else if (is === "recall") expected.recalled(message.nonce, message.isQuestion);
+      else expected.revoked(message.by);
+    }
     // Any client may write a message about a hold that is not ours.
-    else if (this.#owner.isMade(hold))
-      this.#owner.unexpected(hold, key, message.is === "grant" ? message.ttl : null);
+    else if (is !== "revoked" && this.#owner.isMade(hold))
+      this.#owner.unexpected(hold, key, is === "grant" ? message.ttl : null);
   };
 
   // ---- subscriptions
@@ -95,6 +99,15 @@ export class GrantInbox implements Inbox {
     if (this.#own.size === 0) this.ready(channel).catch(() => {});
   }
 
+  look(name: string): Seen {
+    const isHeard = this.subscriptions.isReady(name);
+    const counted = isHeard && this.subscriptions.isCounted(name);
+    const { name: last, isHeard: wasHeard, counted: wasCounted } = this.#seen;
+    if (last !== name || wasHeard !== isHeard || wasCounted !== counted)
+      this.#seen = { name, isHeard, counted };
+    return this.#seen;
+  }
+
   /** The same, from the next time that the connection is ready. */
   listen(channel: string): void {
     if (this.#own.has(channel)) return;
@@ -121,6 +134,8 @@ export class GrantInbox implements Inbox {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }
 }
+
+type Seen = ReturnType<Inbox["look"]>;
 
 /** What an inbox needs of its client. */
 interface InboxOwner {

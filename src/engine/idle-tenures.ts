@@ -154,9 +154,6 @@ export class IdleTenures {
       if (isOver) this.#kept.delete(tenure);
       else if (state !== "idle") continue;
       else if (mono >= (keeping?.until ?? 0) || !inbox.hears(hold.name)) over.push(tenure);
-      // Of thousands of them few are taken again soon, and the names of their keys take more memory
-      // than everything else.
-      else hold.record = null;
     }
     this.#end(over);
     if (this.#kept.size > 0) timers.set(this.#sweeping, mono + KEPT_SWEEP);

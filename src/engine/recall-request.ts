@@ -80,9 +80,8 @@ export class RecallRequest implements AttemptOptions, Callback<AttemptAnswer>, E
     this.#sent(error ?? new Error("no answer"));
   }
 
-  granted(): boolean {
+  granted(): void {
     this.#end("released");
-    return true;
   }
 
   revoked(): void {

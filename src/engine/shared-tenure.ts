@@ -391,7 +391,7 @@ export class SharedTenure extends Tenure implements Openness {
    * A message says that a caller waits for the lock. RACE: the message is a hint that may be lost:
    * the answer of every join says the same, and without one no reader enters for long.
    */
-  recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
+  recalled(nonce: string | null, isQuestion: boolean): void {
     if (!this.#lingers) return;
     const { hold, isIdle, context } = this;
     if (nonce !== null && (isQuestion || !isIdle)) {

@@ -90,7 +90,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** A user's lease is over. */
   abstract lost(lease: SharedLease, error: LockLostError): void;
   /** Another caller wants the lock. See the message `recall`. */
-  abstract recalled(id: string, nonce: string | null, isQuestion: boolean): void;
+  abstract recalled(nonce: string | null, isQuestion: boolean): void;
 
   get isOver(): boolean {
     return this.state === "ended";
@@ -533,11 +533,9 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   // ---- messages
 
   /** A late message that repeats an answer. */
-  granted(id: string, _grant: Grant): boolean {
-    return id === this.hold.id;
-  }
+  granted(): void {}
 
-  revoked(_id: string, by: string | null): void {
+  revoked(by: string | null): void {
     this.hold.isRevoked = true;
     this.lose("revoked", by);
   }

@@ -18,10 +18,7 @@ interface LastAcquire {
   readonly statement: PreparedStatement;
 }
 
-/**
- * The keys of a lock, and its commands with them. A hold keeps them as its kind's record, from its
- * first command to its release.
- */
+/** The keys of a lock, and its commands with them. */
 export class HandoffKeys {
   readonly name: string;
   readonly lock: string;

@@ -35,6 +35,12 @@ const CLOCK = 3;
 const NOT_AFTER = 2;
 const TOKEN = 1;
 
+/**
+ * The keys of so many locks are remembered. A hold does not keep them: they take more memory than all
+ * else about a lock that is held.
+ */
+const RECENT = 64;
+
 /** While the keys of a lock are apart, a renewal of the lock alone must still be in time. */
 const renewStays = { ...lua.renewStays, isImpatient: true as const };
 const releaseStays = { ...lua.releaseStays, isWhole: true as const };
@@ -63,8 +69,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly recount = null;
   readonly hasTokens = true;
   readonly #window: number;
-  /** A lock just used is likely to be used again. */
+  /** A lock just used is likely to be used again, and will be released. */
   #latest: HandoffKeys | null = null;
+  readonly #recent = new Map<string, HandoffKeys>();
 
   constructor(
     commands: Commands,
@@ -234,12 +241,21 @@ export class HandoffKind extends HoldScripts implements LockKind {
     return this.commands.keys.of(name);
   }
 
-  protected keysOf(hold: { readonly name: string; record?: object | null }): HandoffKeys {
-    if (hold.record instanceof HandoffKeys) return hold.record;
-    const { name } = hold;
-    if (this.#latest?.name !== name) this.#latest = new HandoffKeys(name, this.keysAt(name), this.commands);
-    hold.record = this.#latest;
-    return this.#latest;
+  protected keysOf({ name }: { readonly name: string }): HandoffKeys {
+    return this.#latest?.name === name ? this.#latest : this.#recentKeysOf(name);
+  }
+
+  #recentKeysOf(name: string): HandoffKeys {
+    const recent = this.#recent;
+    let keys = recent.get(name);
+    if (!keys) {
+      keys = new HandoffKeys(name, this.keysAt(name), this.commands);
+      const [oldest] = recent.size < RECENT ? [] : recent.keys();
+      if (oldest !== undefined) recent.delete(oldest);
+      recent.set(name, keys);
+    }
+    this.#latest = keys;
+    return keys;
   }
 
   // ---- the rare commands

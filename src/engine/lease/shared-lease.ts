@@ -38,7 +38,8 @@ export class SharedLease implements Caller, Departure, Linked {
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */
   since = clocks.mono.now();
-  #sinceWall = 0;
+  /** Null: only its hold ends it. */
+  #sinceWall: number | null = null;
   loss: LockLostError | null = null;
   /**
    * Its last user did not leave: the end of a scope took its lease, and reported that as a loss.
@@ -57,7 +58,8 @@ export class SharedLease implements Caller, Departure, Linked {
    * Undefined: there is none yet.
    */
   handle: object | null | undefined;
-  #end = Number.POSITIVE_INFINITY;
+  /** When an explicit lease is over; null: the watchdog renews it. */
+  #end: number | null = null;
   /** The longest lease that it was given, in ms. */
   #longest = 0;
   #users = 1;
@@ -94,8 +96,8 @@ export class SharedLease implements Caller, Departure, Linked {
   begin(terms: Terms, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
     this.terms = terms;
     this.since = mono;
-    this.#sinceWall = wall;
-    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
+    this.#sinceWall = terms.watchdog && terms.maxHold === Number.POSITIVE_INFINITY ? null : wall;
+    this.#end = terms.watchdog ? null : mono + terms.lease;
     this.#longest = terms.lease;
   }
 
@@ -140,9 +142,11 @@ export class SharedLease implements Caller, Departure, Linked {
   /** ms until the local deadline: the hold's or its own, on either clock. */
   left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
     const { since, hold } = this;
-    const end = Math.min(this.#end, since + this.terms.maxHold);
+    const left = hold.left(mono, wall);
+    if (this.#sinceWall === null) return left;
+    const end = Math.min(this.#end ?? Number.POSITIVE_INFINITY, since + this.terms.maxHold);
     const wallEnd = this.#sinceWall + (end - since);
-    return Math.min(hold.endMono - mono, hold.endWall - wall, end - mono, wallEnd - wall);
+    return Math.min(left, end - mono, wallEnd - wall);
   }
 
   /** Loses it if its deadline has passed. Returns whether it is held. */
@@ -160,7 +164,10 @@ export class SharedLease implements Caller, Departure, Linked {
     const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;
     this.#state = "lost";
     this.handle = null;
-    const why = reason === "expired" ? whyExpired(this, this.#end, this.#longest) : undefined;
+    const why =
+      reason === "expired"
+        ? whyExpired(this, this.#end ?? Number.POSITIVE_INFINITY, this.#longest)
+        : undefined;
     const loss = new LockLostError(this.name, reason, undefined, why, by, this.noun);
     this.loss = loss;
     // The lock's waiters come first: a listener of the signal may run for long.
@@ -283,7 +290,7 @@ export class SharedLease implements Caller, Departure, Linked {
     // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
     if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
-    if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
+    if (this.#end !== null) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
 
   async #recount(): Promise<void> {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { NEWS_REST } from "../../../src/defaults.ts";
 import { campaign, election, observe } from "./observing.ts";
 import { scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
@@ -104,7 +105,8 @@ test(
     expect(await rejected).toEqual(["LOCK_UNAVAILABLE", undefined]);
     one.commands.cut();
     const next = await campaign(two, "two");
-    await world.pass(BY_MESSAGE);
+    // An observer that has just asked rests first.
+    await world.pass(NEWS_REST + BY_MESSAGE);
     expect(seen).toEqual([null, "two"]);
     await next.resign();
     await end();

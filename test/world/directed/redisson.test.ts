@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { EXPIRY_JITTER } from "../../../src/defaults.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, L, outcomeOf } from "./steps.ts";
@@ -260,7 +261,7 @@ test.each(KINDS)(
       const { signal } = held.lease;
       one.cutOff(2 * L);
       const { result: next, took } = await world.timed(other.take(kind));
-      expect(took).toBeLessThanOrEqual(L + 20);
+      expect(took).toBeLessThanOrEqual(L + EXPIRY_JITTER + 10);
       expect([held.held, signal.reason]).toMatchObject([false, { reason: "expired" }]);
       expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "expired"]);
       await next.unlock();

@@ -52,7 +52,7 @@ export const client: readonly Plant[] = [
     bug: "A waiting caller of a lock whose signal aborts goes on waiting.",
     promise: "A call ends when its signal aborts.",
     file: "src/core/lease.ts",
-    replaces: "    if (!this.settled) this.#place.leave(this, reason);",
+    replaces: "    if (!this.settled) this.owner.leave(this, reason);",
     by: "    void reason;",
   },
   {
@@ -84,7 +84,7 @@ export const client: readonly Plant[] = [
     bug: "A force-release that is reported before the answer that took the lock does not end the hold.",
     promise: "After forceUnlock() the former holder's signal aborts with `revoked`.",
     file: "src/core/place.ts",
-    replaces: "    hold.isRevoked = true;\n    this.lose",
+    replaces: "    if (this.hold) this.hold.isRevoked = true;\n    this.lose",
     by: "    this.lose",
   },
   {
@@ -235,8 +235,8 @@ export const client: readonly Plant[] = [
       "others wait for it.",
     promise: "A hold that no caller has is given back when another caller waits for it.",
     file: "src/engine/grant-inbox.ts",
-    replaces: "    else if (this.#owner.isMade(hold))",
-    by: '    else if (message.is === "grant" && this.#owner.isMade(hold))',
+    replaces: 'else if (is !== "revoked" && this.#owner.isMade(hold))',
+    by: 'else if (is === "grant" && this.#owner.isMade(hold))',
     test: {
       project: "world",
       file: "test/world/directed/late-copies.test.ts",

@@ -20,7 +20,7 @@ export const leases: readonly Plant[] = [
     bug: "An extension is answered, and the holder's lease ends when it would have ended without it.",
     promise: "`extend(ms)` makes the lease last at least `ms` from now.",
     file: "src/engine/lease/shared-lease.ts",
-    replaces: "    if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);\n",
+    replaces: "    if (this.#end !== null) this.#end = Math.max(this.#end, sent.mono + ttl);\n",
     by: "",
   },
   {
