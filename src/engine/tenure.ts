@@ -14,7 +14,7 @@ import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import { Ending } from "./ending.ts";
 import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
-import type { Grant, Hold } from "./lease/hold.ts";
+import type { Hold } from "./lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
