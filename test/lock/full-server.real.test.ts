@@ -33,7 +33,7 @@ describe("a full server", () => {
     const [entry = ""] = await far.redis.zrange(lock.keys.queue, 0, "0");
     await full();
     const [, place = "", hold = ""] = /^(.* )(\S+)$/.exec(entry) ?? [];
-    const copy = [hold, 30_000, Number.MAX_SAFE_INTEGER, 16, 0, place];
+    const copy = [hold, 30_000, Number.MAX_SAFE_INTEGER, place, 0, 16];
     const { lock: key, queue, clients, clock } = lock.keys;
     const answer = await far.redis.eval(lua.acquire.lua, 4, key, queue, clients, clock, ...copy);
     expect(answer).toMatchObject([codes.HELD, expect.any(String), expect.any(Number), 0, 0]);

@@ -218,6 +218,11 @@ export class SceneProcess {
     this.#run.crash(this.member);
   }
 
+  /** It calls `process.exit()`: its exit handlers run, and nothing after them. */
+  exit(): void {
+    this.#run.crash(this.member, 0, true);
+  }
+
   /** Its host is lost: nothing tells the server for two hours. */
   vanish(): void {
     this.#run.crash(this.member, 2 * 3_600_000);

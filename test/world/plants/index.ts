@@ -1,4 +1,5 @@
 import { client } from "./client.ts";
+import { core } from "./core.ts";
 import { counted } from "./counted.ts";
 import { elections } from "./elections.ts";
 import { leases } from "./leases.ts";
@@ -12,6 +13,7 @@ export const plants: readonly Plant[] = [
   ...scripts,
   ...counted,
   ...client,
+  ...core,
   ...elections,
   ...leases,
   ...once,
