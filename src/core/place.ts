@@ -48,11 +48,13 @@ import { backOff, nextTry, sleep } from "./schedule.ts";
  * | apart | nothing of ours; callers wait | a time, or the subscription → asking |
  * | parked | the hold is queued; a re-check may be under way | a grant, or an answer "owner" → owned · gone → asking · no caller left → idle |
  * | claiming | the lock is ours; a renewal is under way, and a caller gets it after that | its answer → owned or asking |
- * | owned | the lock is ours, and a caller has it | the caller leaves → the hold is released · lost → withdrawn |
+ * | owned | the lock is ours; a caller has it, or gets it after a turn of the event loop | the caller leaves → the hold is released · lost → withdrawn |
  *
  * Each state is a row of the table at the end of this file, and each event a function in it; a
  * missing cell does nothing. After every change of ownership `ask` decides for the callers that are
- * left. An answer that is not awaited never reaches the table: a hold that it brings is left (R3).
+ * left. An answer that is not awaited never reaches the table. A grant by message ends the waiting
+ * for the answer under way, which is then about the present hold; any other hold that such an answer
+ * brings is left (R3).
  */
 export class Place implements Expecting, LeaseOwner, Linked {
   list: object | null = null;
@@ -375,7 +377,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       // ended, and a copy of the command that Redis ran after that took the lock once more. RACE: its
       // release is under way, and the server does not know that script: the release would be sent
       // again, after this withdrawal, and report a loss.
-      if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);
+      if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);
     } else if (isOld) {
       context.inbox.forget(hold);
       this.attempt = null;
@@ -411,7 +413,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       // RACE: its new hold was granted before its answer was lost. So Redis has run it.
       if (isAwaited) attempt.release?.failed(error);
       else attempt.release?.answered(RELEASED);
-      if (!isAwaited) this.#leaveIfOver(attempt.hold);
+      if (!isAwaited) this.#leaveUnlessCurrent(attempt.hold);
       else {
         this.attempt = null;
         this.state.failed(this, error);
@@ -421,7 +423,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** The last copy's effect is unknown. A hold that came by a message has its own end. */
-  #leaveIfOver(hold: Hold): void {
+  #leaveUnlessCurrent(hold: Hold): void {
     const { context, kind } = this;
     if (this.hold !== hold && !context.inbox.isExpected(hold)) context.leave(kind, hold);
   }

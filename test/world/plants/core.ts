@@ -98,7 +98,7 @@ export const core: readonly Plant[] = [
     bug: "An answer that is not awaited says that an ended hold owns the lock, and nothing is given back.",
     promise: "A hold that no caller has is given back.",
     file: "src/core/place.ts",
-    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);',
+    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);',
     by: "void context;",
     test: {
       project: "world",
@@ -113,8 +113,8 @@ export const core: readonly Plant[] = [
       "its release, which Redis gets again because it had forgotten the script, and which finds nothing.",
     promise: "`unlock()` resolves if nothing was lost.",
     file: "src/core/place.ts",
-    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);',
-    by: 'if (answer.is === "owner") this.#leaveIfOver(hold);',
+    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);',
+    by: 'if (answer.is === "owner") this.#leaveUnlessCurrent(hold);',
     test: {
       project: "world",
       file: "test/world/directed/rare-races.test.ts",
@@ -134,7 +134,7 @@ export const core: readonly Plant[] = [
     bug: "A re-check gets no answer after its hold has ended, and what a copy of it may take stays.",
     promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
     file: "src/core/place.ts",
-    replaces: "      if (!isAwaited) this.#leaveIfOver(attempt.hold);\n      else {",
+    replaces: "      if (!isAwaited) this.#leaveUnlessCurrent(attempt.hold);\n      else {",
     by: "      if (isAwaited) {",
     test: {
       project: "world",
