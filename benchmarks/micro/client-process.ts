@@ -1,9 +1,9 @@
 // A program: callers of one process that take turns at one lock. Told by IPC how many acquisitions
-// to make, it answers what they took. Arguments: the URL of a Redis; the id of a contender; how many
+// to make, it answers what they took; told "collect", it collects its garbage. Arguments: the URL of a Redis; the id of a contender; how many
 // callers; the file URL of another commit's Holdfast, or nothing.
 import { contenders } from "../contenders/all.ts";
 
-/** What some acquisitions took. Each message of the parent is their number; 0: the end. */
+/** What some acquisitions took. A message of the parent is their number; 0: the end. */
 export interface Took {
   /** µs of CPU time of this process in its own code and its libraries, all threads. */
   readonly user: number;
@@ -41,9 +41,12 @@ async function contend(acquisitions: number): Promise<number> {
   return lost;
 }
 
-process.on("message", async (acquisitions: number) => {
+process.on("message", async (acquisitions: number | "collect") => {
   if (acquisitions === 0) process.exit();
-  globalThis.gc?.();
+  if (acquisitions === "collect") {
+    globalThis.gc?.();
+    return;
+  }
   const { heapUsed } = process.memoryUsage();
   const before = process.cpuUsage();
   const lost = await contend(acquisitions);

@@ -1,10 +1,10 @@
 import type { Hold } from "../engine/lease/hold.ts";
 import type { AttemptAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
-import type { Lease } from "./lease.ts";
 import type { AttemptOptions, Callback, LockKind } from "./lock-kind.ts";
 import type { Release } from "./release.ts";
 import { entryTtl } from "./schedule.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * A command that asks Redis for a hold, and what was true when it was sent. Its answer counts only
@@ -29,7 +29,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     private readonly place: Asker,
     readonly hold: Hold,
     readonly mode: AttemptOptions["mode"],
-    readonly head: Lease,
+    readonly head: Waiter,
     channel: NonNullable<AttemptOptions["channel"]>,
     /** Of a yield: how the old hold ends. */
     readonly release: Release | null,

@@ -1,8 +1,8 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
-import type { Lease } from "./lease.ts";
 import type { Port } from "./port.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * The callers of one place, first come first served.
@@ -11,7 +11,7 @@ import type { Port } from "./port.ts";
  * the caller came, or when another caller of this process has the lock. Until then the caller is
  * *asked* for: its timer is the time limit of that answer. After that its timer is its own wait.
  */
-export class Line extends LinkedList<Lease> {
+export class Line extends LinkedList<Waiter> {
   /** How many are willing to wait, and how many are asked for. Only written here. */
   waiting = 0;
   asked = 0;
@@ -26,26 +26,26 @@ export class Line extends LinkedList<Lease> {
 
   // ---- callers come and go
 
-  override add(caller: Lease): void {
+  override add(caller: Waiter): void {
     super.add(caller);
     this.#added(caller);
   }
 
   /** First again: it lost the lock before it received it. */
-  putBack(caller: Lease): void {
+  putBack(caller: Waiter): void {
     this.addFirst(caller);
     this.#added(caller);
     this.#port.timers.set(caller, caller.deadline);
   }
 
-  #added(caller: Lease): void {
+  #added(caller: Waiter): void {
     const port = this.#port;
     if (caller.waits) this.waiting++;
     port.waiting++;
     if (!port.isSweeping) port.sweepSoon();
   }
 
-  remove(caller: Lease): void {
+  remove(caller: Waiter): void {
     if (!this.delete(caller)) return;
     const port = this.#port;
     this.#answered(caller);
@@ -55,7 +55,7 @@ export class Line extends LinkedList<Lease> {
   }
 
   /** Null: busy. */
-  refuse(caller: Lease, error: unknown): void {
+  refuse(caller: Waiter, error: unknown): void {
     this.remove(caller);
     if (caller.refuse(error)) this.#port.gaveUp(this.#name, caller, error);
   }
@@ -68,7 +68,7 @@ export class Line extends LinkedList<Lease> {
 
   /** Redis must answer a command for this caller, within the time of its wait or of a first reply. */
   ask(
-    caller: Lease,
+    caller: Waiter,
     mono: number,
     patience = Math.max(caller.batchedTry?.wait ?? caller.wait, FIRST_REPLY),
   ): void {
@@ -85,12 +85,12 @@ export class Line extends LinkedList<Lease> {
   }
 
   /** It waits: its time is its own wait. */
-  park(caller: Lease): void {
+  park(caller: Waiter): void {
     this.#port.timers.set(caller, caller.deadline);
     if (!caller.isAsking) this.#port.tellWait(this.#name, caller);
   }
 
-  #answered(caller: Lease): void {
+  #answered(caller: Waiter): void {
     if (!caller.isAsked) return;
     caller.isAsked = false;
     this.asked--;
@@ -100,8 +100,8 @@ export class Line extends LinkedList<Lease> {
    * The first caller that is asked for. They are the last ones to have come, so the search for it
    * begins there: a tryLock() that comes and goes beside ten thousand parked callers examines none.
    */
-  get #firstAsked(): Lease | null {
-    let first: Lease | null = null;
+  get #firstAsked(): Waiter | null {
+    let first: Waiter | null = null;
     for (let left = this.asked, caller = this.last; caller && left > 0; caller = caller.previous) {
       if (!caller.isAsked) continue;
       first = caller;
@@ -110,8 +110,8 @@ export class Line extends LinkedList<Lease> {
     return first;
   }
 
-  *#askedFor(): Iterable<Lease> {
-    for (let caller = this.#firstAsked, next: Lease | null; caller && this.asked > 0; caller = next) {
+  *#askedFor(): Iterable<Waiter> {
+    for (let caller = this.#firstAsked, next: Waiter | null; caller && this.asked > 0; caller = next) {
       next = caller.next;
       if (caller.isAsked) yield caller;
     }
@@ -131,7 +131,7 @@ export class Line extends LinkedList<Lease> {
   tellBusy(sent = Number.POSITIVE_INFINITY): void {
     if (this.asked === 0) return;
     const mono = clocks.mono.now();
-    for (let caller = this.#firstAsked, next: Lease | null; caller && this.asked > 0; caller = next) {
+    for (let caller = this.#firstAsked, next: Waiter | null; caller && this.asked > 0; caller = next) {
       next = caller.next;
       const isOver = mono >= caller.deadline;
       if (!caller.isAsked || (isOver && caller.since > sent)) continue;

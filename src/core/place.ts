@@ -11,7 +11,7 @@ import {
 } from "../defaults.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
 import { DONE, refused, releaseOutcome } from "../engine/lease/release-outcome.ts";
-import type { Departure, LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import { type Departure, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
 import {
   type AttemptAnswer,
   foreignFormat,
@@ -27,7 +27,6 @@ import { CallTimer, isSet } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import { fits, ttlFor } from "./fits.ts";
-import type { Lease } from "./lease.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import { BLOCKED, type LockKind } from "./lock-kind.ts";
@@ -37,6 +36,7 @@ import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import { backOff, nextTry, sleep } from "./schedule.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * One hold in Redis at a time, from asked for to given back, and the line of callers that it serves.
@@ -60,7 +60,6 @@ export class Place implements Expecting, LeaseOwner, Linked {
   list: object | null = null;
   next: this | null = null;
   previous: this | null = null;
-  readonly name: string;
   readonly kind: LockKind;
   readonly context: Port;
   readonly resource: Home;
@@ -71,8 +70,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
   /** The command whose answer is awaited. */
   attempt: Attempt | null = null;
   /** The caller that has the lock; and one that gets it after a claim. */
-  holder: Lease | null = null;
-  claimant: Lease | null = null;
+  holder: SharedLease | null = null;
+  claimant: Waiter | null = null;
   /** Position in the queue, as Redis last reported it. */
   position: number | null = null;
   /** It starts when the subscription is acknowledged; otherwise `apart` waits for a time only. */
@@ -82,26 +81,26 @@ export class Place implements Expecting, LeaseOwner, Linked {
   /** Its time: of its next re-check or try. Only `Timers` writes these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  /** The first token for which Redis has not yet confirmed that the lock was ours. */
-  firstToken = 0;
-  /** The last token when the last renewal was sent. */
-  sentToken = 0;
+  /** The first token for which Redis has not yet confirmed that the lock was ours. Null: the hold's. */
+  #firstToken: number | null = null;
   /** Every later holder has a token above this one. 0: Redis has not said so yet. */
   tokensUntil = 0;
   /** When it was last due to be renewed because of a local hand-off. */
   #renewedAt = 0;
   /** The caller that has left, while the next one waits for a turn of the event loop. */
-  #resting: Lease | null = null;
+  #resting: SharedLease | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest: number | null = null;
 
   constructor(resource: Home) {
-    const { name, kind, port } = resource;
-    this.name = name;
-    this.kind = kind;
-    this.context = port;
+    this.kind = resource.kind;
+    this.context = resource.port;
     this.resource = resource;
-    this.line = new Line(name, port);
+    this.line = new Line(resource.name, resource.port);
+  }
+
+  get name(): string {
+    return this.resource.name;
   }
 
   get health(): RedisHealth {
@@ -110,7 +109,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
 
   // ---- callers
 
-  join(caller: Lease): void {
+  join(caller: Waiter): void {
     const { line, state } = this;
     if (!line.first && state === IDLE) this.resource.came(this);
     // It shares the question to a holder that may be idle.
@@ -132,11 +131,11 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** Its time is over: for its wait, or for the answer to its command. */
-  late(caller: Lease): void {
+  late(caller: Waiter): void {
     this.context.events.step(() => this.#late(caller));
   }
 
-  #late(caller: Lease): void {
+  #late(caller: Waiter): void {
     const { line, health, name, resource } = this;
     const { commands, timers } = this.context;
     const mono = clocks.mono.now();
@@ -164,7 +163,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** Its signal aborts, or its client closes. */
-  leave(caller: Lease, reason: unknown): void {
+  leave(caller: Waiter, reason: unknown): void {
     this.context.events.step(() => {
       this.line.refuse(caller, reason);
       this.state.left(this);
@@ -209,7 +208,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   #attempt(
     mode: Attempt["mode"],
     hold: Hold,
-    first: Lease,
+    first: Waiter,
     channel: Channel,
     release: Release | null,
   ): Attempt {
@@ -225,7 +224,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
    * Callers that do not wait ask a possibly idle holder whether it is in use, and are told "busy" at
    * once when it is. RACE: each of their places in the queue would end the holder's hold otherwise.
    */
-  #nonceFor(mode: Attempt["mode"], { batchedTry }: Lease): string | null {
+  #nonceFor(mode: Attempt["mode"], { batchedTry }: Waiter): string | null {
     const { kind, line, context } = this;
     const { holderQueries, inbox, timers, events } = context;
     if (!kind.answer) return null;
@@ -243,7 +242,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** It asks when the subscription is acknowledged, or from time to time: that may take long. */
-  subscribe({ since }: Lease): void {
+  subscribe({ since }: Waiter): void {
     this.to(APART);
     this.isSubscribing = true;
     this.resource.subscribing++;
@@ -492,7 +491,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const wall = clocks.wall.now();
     this.to(OWNED, hold, isDue);
     hold.owned(grant, sent, flag, mono, wall);
-    this.firstToken = hold.token;
+    this.#firstToken = null;
     this.tokensUntil = this.#renewedAt = 0;
     this.offer(sent !== null, mono, wall);
   }
@@ -519,29 +518,30 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** The caller's lease was over when the answer came. */
-  #outrun(caller: Lease, asked: Instant): void {
+  #outrun(caller: Waiter, asked: Instant): void {
     if (tryAgain(this, this, caller, clocks.mono.now() - asked.mono)) this.ask();
   }
 
-  give(caller: Lease, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
+  give(caller: Waiter, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
     const { hold, line, context, kind } = this;
     if (!hold) return;
     const { since } = caller;
     const { events } = context;
     line.remove(caller);
     this.to(OWNED, hold);
-    this.holder = caller;
+    const lease = new SharedLease(hold, caller.terms, this, caller, mono, wall);
+    this.holder = lease;
     this.leaseTooShort = null;
     const soon = hold.passes > 0 && kind.hasStays ? this.#renewAt(hold, mono) : Number.POSITIVE_INFINITY;
-    context.watchdog.watch(caller.take(hold, mono, wall), soon, wall);
-    caller.give();
+    context.watchdog.watch(lease, soon, wall);
+    caller.give(lease);
     if (line.first) {
       line.tellBusy();
       if (line.waiting > 0) this.resource.listen();
     }
     if (events.isUsed && events.hears("acquire")) {
       const waitedFor = mono - since;
-      events.tell("acquire", { ...ofHolder(caller), waitedFor, passed: hold.passes > 0, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waitedFor, passed: hold.passes > 0, kept: false });
     }
   }
 
@@ -559,7 +559,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
    * Renews the hold before a caller gets it, whose wait is over: the hold came in time. `last`: the
    * caller that had it before, in this process; null: it is raised from the grant window.
    */
-  async #claim(caller: Lease, last: Lease | null): Promise<void> {
+  async #claim(caller: Waiter, last: SharedLease | null): Promise<void> {
     const { hold, health, line, kind, context, resource } = this;
     if (!hold) return;
     const { events, window } = context;
@@ -574,7 +574,6 @@ export class Place implements Expecting, LeaseOwner, Linked {
     line.remove(caller);
     this.to(CLAIMING, hold);
     this.claimant = caller;
-    this.sentToken = hold.token + hold.passes;
     hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
@@ -587,8 +586,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   #claimed(
-    caller: Lease,
-    last: Lease | null,
+    caller: Waiter,
+    last: SharedLease | null,
     sent: Instant,
     answer: RenewAnswer,
     flag: Attempt["flag"],
@@ -597,7 +596,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.claimant = null;
     if (!hold) return;
     if (this.#applies(hold, sent, answer, flag) && hold.left() > 0 && !hold.isRevoked) {
-      this.firstToken = this.sentToken;
+      // Of the caller that had it when the renewal was sent.
+      this.#firstToken = hold.token + hold.passes;
       if (!last) {
         if (caller.settled) this.offer(false);
         else this.give(caller);
@@ -615,7 +615,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.drop();
     if (isNews) {
-      const by = { ...nobody(last), firstToken: this.firstToken };
+      const by = { ...nobody(last), firstToken: this.#firstToken ?? hold.token };
       this.#tellLost(by, 0, new LockLostError(hold.name, answer.is));
     }
     if (!caller.settled) this.#putBack(caller);
@@ -627,7 +627,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
    * RACE: a caller that does not wait, and was to be the next one here, is answered by the following
    * command, and not at once with "busy".
    */
-  #putBack(caller: Lease): void {
+  #putBack(caller: Waiter): void {
     this.line.putBack(caller);
     if (caller.wait === 0) this.line.ask(caller, clocks.mono.now());
   }
@@ -641,7 +641,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     return true;
   }
 
-  #unclaimed(caller: Lease, sent: Instant, error: unknown): void {
+  #unclaimed(caller: Waiter, sent: Instant, error: unknown): void {
     const { health, line, kind, name, resource } = this;
     this.claimant = null;
     this.drop();
@@ -681,7 +681,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   #handOn(
     by: Departure,
     held: number,
-    last: Lease,
+    last: SharedLease,
     mono = clocks.mono.now(),
     wall = clocks.wall.now(),
   ): Promise<void> {
@@ -722,7 +722,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };
   }
 
-  #pass(hold: Hold, caller: Lease, mono?: number, wall?: number): void {
+  #pass(hold: Hold, caller: Waiter, mono?: number, wall?: number): void {
     hold.passes++;
     hold.turns++;
     this.give(caller, mono, wall);
@@ -733,23 +733,21 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const { hold, kind, context, line } = this;
     const { first } = line;
     if (!hold) return DONE;
-    by.firstToken = this.firstToken;
+    by.firstToken = this.#firstToken ?? hold.token;
     context.inbox.forget(hold);
-    // A plain promise: its rejections get the caller's line where they are made.
-    return new Promise((resolve) => {
-      const release = new Release(this, hold, by, held, resolve);
-      if (first && line.waiting > 0 && kind.yield && this.resource.isHeard && !isEnding) {
-        // Releases it and queues a new one in one command.
-        const next = context.newHold(kind, this.name, this, first.terms.label);
-        this.to(ASKING, next);
-        kind.yield(hold, this.#attempt("yield", next, first, this.resource.look(), release));
-        return;
-      }
-      kind.release(hold, release);
-      // RACE: a command sent now would take the lock for a process that has ended.
-      if (isEnding) this.retry();
-      else this.ask();
-    });
+    const release = new Release(this, hold, by, held);
+    if (first && line.waiting > 0 && kind.yield && this.resource.isHeard && !isEnding) {
+      // Releases it and queues a new one in one command.
+      const next = context.newHold(kind, this.name, this, first.terms.label);
+      this.to(ASKING, next);
+      kind.yield(hold, this.#attempt("yield", next, first, this.resource.look(), release));
+      return release.outcome;
+    }
+    kind.release(hold, release);
+    // RACE: a command sent now would take the lock for a process that has ended.
+    if (isEnding) this.retry();
+    else this.ask();
+    return release.outcome;
   }
 
   #ended(lease: SharedLease): void {
@@ -787,7 +785,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   lost(lease: SharedLease, error: LockLostError): void {
     const held = clocks.mono.now() - lease.since;
     this.#ended(lease);
-    lease.firstToken = this.firstToken;
+    lease.firstToken = this.#firstToken ?? lease.hold.token;
     this.drop();
     this.ask();
     this.#tellLost(lease, held, error);
@@ -799,7 +797,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     else {
       this.#applies(hold, sent, answer, null);
       // RACE: the lock may have been handed on here since the renewal was sent.
-      if (this.holder.since <= sent.mono) this.firstToken = this.holder.token;
+      if (this.holder.since <= sent.mono) this.#firstToken = this.holder.token;
       this.context.wanted.recalled(hold);
     }
   }
@@ -832,12 +830,12 @@ interface Home {
   mayAsk(place: Place, mode: "try" | "queue"): boolean;
   firstTried(): void;
   /** This caller waits for one of its own client. */
-  awaitSelfWait(caller: Lease): void;
+  awaitSelfWait(caller: Waiter): void;
   refuseSince(before: number, error: () => Error): void;
   /** The place has its first caller; it has none left. */
   came(place: Place): void;
   gone(place: Place): void;
-  [Symbol.iterator](): Iterator<Lease>;
+  [Symbol.iterator](): Iterator<Waiter>;
 }
 
 type Channel = NonNullable<Attempt["channel"]>;
@@ -849,7 +847,7 @@ const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
 const RELEASED: ReleaseAnswer = { is: "released" };
 
 /** Its caller has left, and no caller waits for the answer about the hold. */
-function nobody({ name, kind, call, units, token, hold }: Lease): Departure {
+function nobody({ name, kind, call, units, token, hold }: SharedLease): Departure {
   return { name, kind, call, units, token, firstToken: undefined, hold, settle() {}, lostAtRelease() {} };
 }
 
@@ -859,7 +857,7 @@ function nobody({ name, kind, call, units, token, hold }: Lease): Departure {
 interface State {
   readonly word: "idle" | "asking" | "apart" | "parked" | "claiming" | "owned";
   /** A caller came, or needs one more answer. */
-  came(p: Place, caller: Lease): void;
+  came(p: Place, caller: Waiter): void;
   /** The command under way was answered: another client holds the lock. */
   held(p: Place, answer: Held, attempt: Attempt): void;
   /** The hold is neither queued nor the owner; or Redis ran the command later than it may. */
@@ -933,7 +931,7 @@ function stillHeld(p: Place, { position, ttl }: Held, attempt: Attempt): void {
 }
 
 /** A caller of this process has the lock: that is an answer. */
-function heldHere(p: Place, caller: Lease): void {
+function heldHere(p: Place, caller: Waiter): void {
   const { line, resource } = p;
   if (caller.isAsked) {
     if (p.isHeldHere()) line.tellBusy();

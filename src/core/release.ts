@@ -9,6 +9,14 @@ import type { Port } from "./port.ts";
 
 /** The command that gives a hold back, and the caller that awaits it, which had it for `held` ms. */
 export class Release implements Callback<ReleaseAnswer> {
+  #resolve!: (failed: undefined | Promise<never>) => void;
+  /**
+   * Rejects with LockLostError or LockUnavailableError. A plain promise: its rejections get the
+   * caller's line where they are made.
+   */
+  readonly outcome = new Promise<void>((resolve) => {
+    this.#resolve = resolve;
+  });
   readonly #epoch: number;
 
   constructor(
@@ -16,7 +24,6 @@ export class Release implements Callback<ReleaseAnswer> {
     readonly hold: Hold,
     private readonly by: Departure,
     private readonly held: number,
-    private readonly resolve: (failed: undefined | Promise<never>) => void,
   ) {
     const { commands, cleanup } = place.context;
     this.#epoch = commands.epoch;
@@ -46,7 +53,7 @@ export class Release implements Callback<ReleaseAnswer> {
     const { cleanup } = this.place.context;
     cleanup.releases--;
     this.by.settle();
-    this.resolve(failed);
+    this.#resolve(failed);
     if (cleanup.isEnding) cleanup.look();
   }
 }

@@ -4,13 +4,13 @@ import { isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
-import type { Lease } from "./lease.ts";
 import type { AttemptOptions, LockKind } from "./lock-kind.ts";
 import { Place } from "./place.ts";
 import type { Port } from "./port.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
 import { nextTry } from "./schedule.ts";
+import type { Waiter } from "./waiter.ts";
 import { selfWaitAt, selfWaiter, type Waiting } from "./waiting.ts";
 
 /**
@@ -43,7 +43,7 @@ export class Resource {
   }
 
   /** Its callers, the first one first. */
-  *[Symbol.iterator](): Iterator<Lease> {
+  *[Symbol.iterator](): Iterator<Waiter> {
     for (const { line } of this.#all) yield* line;
   }
 

@@ -2,11 +2,11 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
-import { Lease } from "../core/lease.ts";
 import type { LockKind, Withdrawer } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
+import { Waiter } from "../core/waiter.ts";
 import type { AcquireRequest, Waiting } from "../core/waiting.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
@@ -30,7 +30,7 @@ import { LingerLearner } from "./linger-learner.ts";
 import { LocalLock } from "./local-lock.ts";
 import { SelfWait } from "./self-wait.ts";
 import { follow } from "./telemetry/following.ts";
-import { Waiter } from "./waiter.ts";
+import { Waiter as OldWaiter } from "./waiter.ts";
 import { WantedSignals } from "./wanted-signals.ts";
 
 /**
@@ -181,10 +181,10 @@ export class LockManager implements Context {
     settle: (value: unknown) => void,
   ): Waiting {
     const place = resource.place();
-    const lease = new Lease(place, caller, request, passes, take, settle);
-    request.came?.(lease);
-    place.join(lease);
-    return lease;
+    const waiter = new Waiter(place, caller, request, passes, take, settle);
+    request.came?.(waiter);
+    place.join(waiter);
+    return waiter;
   }
 
   #wait(
@@ -195,7 +195,7 @@ export class LockManager implements Context {
     take: (lease: SharedLease) => unknown,
     settle: (value: unknown) => void,
   ): Waiting {
-    const waiter = new Waiter(caller, request, passes, take, settle);
+    const waiter = new OldWaiter(caller, request, passes, take, settle);
     if (request.signal) listen(request.signal, waiter);
     request.came?.(waiter);
     // Not before `listen`, which may throw.

@@ -225,7 +225,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   // ---- its users come and go
 
   protected enter(terms: Terms, caller: Caller): SharedLease {
-    const lease = new SharedLease(this.hold.name, terms, this, caller).take(this.hold);
+    const lease = new SharedLease(this.hold, terms, this, caller);
     this.users.add(lease);
     if (this.users.size > 1) this.isShared = true;
     this.context.watchdog.watch(lease);

@@ -56,7 +56,7 @@ export class Run implements LeaseOwner {
     this.#interval = interval;
     this.#over = over;
     const terms = { lease: interval.lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
-    this.#lease = new SharedLease(hold.name, terms, this, caller).take(hold);
+    this.#lease = new SharedLease(hold, terms, this, caller);
     client.watchdog.watch(this.#lease);
   }
 

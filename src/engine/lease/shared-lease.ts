@@ -17,7 +17,6 @@ import { whyExpired } from "./why-expired.ts";
  *
  * | state | true | leaves it by |
  * |---|---|---|
- * | wanted | its caller does not have the lock yet | `take()` → held |
  * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
  * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
@@ -28,16 +27,14 @@ export class SharedLease implements Caller, Departure, Linked {
   previous: this | null = null;
   readonly call: number;
   readonly kind: EventKind;
-  readonly name: string;
-  /** Set by `take`. */
-  hold!: Hold;
+  readonly hold: Hold;
   /** 0: its kind has none, or it is a permit without fencing. */
-  token = 0;
+  token: number;
   firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */
-  since = clocks.mono.now();
+  since = 0;
   /** Null: only its hold ends it. */
   #sinceWall: number | null = null;
   loss: LockLostError | null = null;
@@ -64,28 +61,32 @@ export class SharedLease implements Caller, Departure, Linked {
   #longest = 0;
   #users = 1;
   #entries = 1;
-  #state: "wanted" | "held" | "ended" | "lost" = "wanted";
+  #state: "held" | "ended" | "lost" = "held";
   #controller: AbortController | undefined;
   #isSettled = false;
   /** Called when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
-  /** `caller`: the call that wants it. */
-  constructor(name: string, terms: Terms, owner: LeaseOwner, caller: Caller) {
+  /** `caller`: the call that has the lock from now on. */
+  constructor(
+    hold: Hold,
+    terms: Terms,
+    owner: LeaseOwner,
+    caller: Caller,
+    mono = clocks.mono.now(),
+    wall = clocks.wall.now(),
+  ) {
     this.call = caller.call;
     this.kind = caller.kind;
-    this.name = name;
-    this.owner = owner;
-    this.terms = terms;
-  }
-
-  /** Its caller has the lock from now on. */
-  take(hold: Hold, mono = clocks.mono.now(), wall = clocks.wall.now()): this {
     this.hold = hold;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
-    this.#state = "held";
-    this.begin(this.terms, mono, wall);
-    return this;
+    this.owner = owner;
+    this.terms = terms;
+    this.begin(terms, mono, wall);
+  }
+
+  get name(): string {
+    return this.hold.name;
   }
 
   /**

@@ -51,8 +51,8 @@ export const client: readonly Plant[] = [
     name: "an abort of a caller of a place is ignored",
     bug: "A waiting caller of a lock whose signal aborts goes on waiting.",
     promise: "A call ends when its signal aborts.",
-    file: "src/core/lease.ts",
-    replaces: "    if (!this.settled) this.owner.leave(this, reason);",
+    file: "src/core/waiter.ts",
+    replaces: "    if (!this.settled) this.#place.leave(this, reason);",
     by: "    void reason;",
   },
   {

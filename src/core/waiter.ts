@@ -1,19 +1,28 @@
-import type { Caller } from "../api/events.ts";
+import type { Caller, EventKind } from "../api/events.ts";
 import { failing, isOurs } from "../api/stacks.ts";
-import { type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
 import { type Abortable, listen, unlisten } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import type { Linked } from "../util/linked-list.ts";
 import type { Timer } from "../util/timers.ts";
 import type { BatchedTry } from "./lock-kind.ts";
 import type { AcquireRequest, Waiting } from "./waiting.ts";
 
 /**
- * A call from its first line to its unlock: first a caller in the line of a place, then the lease
- * that it gets. It is settled once: with what `take` makes of the lease, with null (another client
- * holds the lock), or with an error. It is its own timer, list entry and listener of its signal,
- * because ten thousand of them wait at a time.
+ * A caller in the line of a place, until it has its result: a lease, null (another client holds the
+ * lock), or an error. It is its own timer, link and listener of its signal, because ten thousand of
+ * them wait at a time.
  */
-export class Lease extends SharedLease implements Waiting, Abortable, Timer {
+export class Waiter implements Waiting, Abortable, Linked, Timer {
+  list: object | null = null;
+  next: this | null = null;
+  previous: this | null = null;
+  readonly call: number;
+  readonly kind: EventKind;
+  readonly terms: Terms;
   wait: number;
+  readonly since = clocks.mono.now();
   /** How many local hand-offs may come before this caller gets the lock. */
   readonly passes: number;
   readonly batchedTry: BatchedTry | null;
@@ -27,7 +36,7 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   /** Its time; only `Timers` writes these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  declare readonly owner: Waited;
+  readonly #place: Waited;
   readonly #abort: AbortSignal | undefined;
   /** Null: it is settled. Then nothing here keeps the caller's handle from being collected. */
   #take: ((lease: SharedLease) => unknown) | null;
@@ -35,21 +44,29 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
 
   constructor(
     place: Waited,
-    caller: Caller,
+    { call, kind }: Caller,
     request: AcquireRequest,
     passes: number,
     take: (lease: SharedLease) => unknown,
     resolve: (value: unknown) => void,
   ) {
-    super(place.name, request.terms, place, caller);
+    this.call = call;
+    this.kind = kind;
+    this.terms = request.terms;
     this.wait = request.wait;
     this.passes = passes;
     this.batchedTry = request.batchedTry ?? null;
+    this.#place = place;
     this.#abort = request.signal;
     this.#take = take;
     this.#resolve = resolve;
     // A signal of the application's own making may throw: so nothing knows of this caller yet.
     if (request.signal) listen(request.signal, this);
+  }
+
+  /** Of a semaphore: how many permits it wants. */
+  get units(): number | undefined {
+    return this.terms.permits?.units;
   }
 
   /** Is it willing to wait? */
@@ -67,9 +84,9 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   }
 
   /** It has the lock. */
-  give(): void {
+  give(lease: SharedLease): void {
     const take = this.#take;
-    this.#settle()?.(take?.(this));
+    this.#settle()?.(take?.(lease));
   }
 
   /** It gets no lock. Null: another client holds it. Returns whether it was still waiting. */
@@ -95,18 +112,17 @@ export class Lease extends SharedLease implements Waiting, Abortable, Timer {
   }
 
   aborted(reason: unknown): void {
-    if (!this.settled) this.owner.leave(this, reason);
+    if (!this.settled) this.#place.leave(this, reason);
   }
 
   /** Its time is over: for its wait, or for the answer to its command. */
   ring(): void {
-    this.owner.late(this);
+    this.#place.late(this);
   }
 }
 
 /** The place in whose line it waits. */
-interface Waited extends LeaseOwner {
-  readonly name: string;
-  leave(caller: Lease, reason: unknown): void;
-  late(caller: Lease): void;
+interface Waited {
+  leave(caller: Waiter, reason: unknown): void;
+  late(caller: Waiter): void;
 }
