@@ -44,8 +44,9 @@ import type { Waiter } from "./waiter.ts";
  * | state | true in Redis | what ends it |
  * |---|---|---|
  * | idle | nothing of ours | a caller comes → asking |
- * | asking | unknown: a command is under way | owner → owned · queued → parked · busy → asking, to queue · failed → apart |
- * | apart | nothing of ours; callers wait | a time, or the subscription → asking |
+ * | asking | unknown: a command is under way | owner → owned · queued → parked · busy → asking, to queue, or subscribing · failed → apart |
+ * | apart | nothing of ours; callers wait | a time → asking |
+ * | subscribing | the same | the subscription, or a time → asking |
  * | parked | the hold is queued; a re-check may be under way | a grant, or an answer "owner" → owned · gone → asking · no caller left → idle |
  * | claiming | the lock is ours; a renewal is under way, and a caller gets it after that | its answer → owned or asking |
  * | owned | the lock is ours; a caller has it, or gets it after a turn of the event loop | the caller leaves → the hold is released · lost → withdrawn |
@@ -74,8 +75,6 @@ export class Place implements Expecting, LeaseOwner, Linked {
   claimant: Waiter | null = null;
   /** Position in the queue, as Redis last reported it. */
   position: number | null = null;
-  /** It starts when the subscription is acknowledged; otherwise `apart` waits for a time only. */
-  isSubscribing = false;
   /** Tries of its first caller that got the lock after the caller's lease was over. */
   leaseTooShort: LeaseTooShort | null = null;
   /** Its time: of its next re-check or try. Only `Timers` writes these. */
@@ -216,7 +215,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const attempt = new Attempt(this, hold, mode, first, channel, release, this.#nonceFor(mode, first));
     this.attempt = attempt;
     if (attempt.isFirst) resource.firstTries++;
-    health.askedAt ||= attempt.sent.mono;
+    health.askedAt ??= attempt.sent.mono;
     return attempt;
   }
 
@@ -243,9 +242,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
 
   /** It asks when the subscription is acknowledged, or from time to time: that may take long. */
   subscribe({ since }: Waiter): void {
-    this.to(APART);
-    this.isSubscribing = true;
-    this.resource.subscribing++;
+    this.to(SUBSCRIBING);
     this.sleepUntil(nextTry(since));
     this.resource.listen();
   }
@@ -292,7 +289,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const dueAt =
       isDue || this.attempt ? 0 : isSet(this) ? this.at : (this.#latest ?? Number.POSITIVE_INFINITY);
     if (this.isSubscribing) resource.subscribing--;
-    this.isSubscribing = false;
+    if (state === SUBSCRIBING) resource.subscribing++;
     context.timers.clear(this);
     this.#latest = null;
     this.attempt = null;
@@ -368,7 +365,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const isOld = !("at" in answer);
     release?.answered(isOld ? answer : RELEASED);
     const isAwaited = this.attempt === attempt;
-    health.askedAt = 0;
+    health.askedAt = null;
     health.saidAt = sent.mono;
     if (health.failure !== undefined) health.answered();
     if (!isAwaited) {
@@ -462,6 +459,10 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.context.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.
     if (this.state === PARKED) this.lookAgain();
+  }
+
+  get isSubscribing(): boolean {
+    return this.state === SUBSCRIBING;
   }
 
   get isOurs(): boolean {
@@ -575,7 +576,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.to(CLAIMING, hold);
     this.claimant = caller;
     hold.asks(ttl, sent.mono);
-    health.askedAt ||= sent.mono;
+    health.askedAt ??= sent.mono;
     try {
       const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();
@@ -855,7 +856,7 @@ function nobody({ name, kind, call, units, token, hold }: SharedLease): Departur
 
 /** What a state does on each event. */
 interface State {
-  readonly word: "idle" | "asking" | "apart" | "parked" | "claiming" | "owned";
+  readonly word: "idle" | "asking" | "apart" | "subscribing" | "parked" | "claiming" | "owned";
   /** A caller came, or needs one more answer. */
   came(p: Place, caller: Waiter): void;
   /** The command under way was answered: another client holds the lock. */
@@ -1009,6 +1010,7 @@ const ASKING: State = {
   granted,
 };
 const APART: State = { ...NOTHING, word: "apart", came: ask, gap: ask, left: stopIfAlone };
+const SUBSCRIBING: State = { ...APART, word: "subscribing" };
 const PARKED: State = {
   ...NOTHING,
   word: "parked",

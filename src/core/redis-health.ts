@@ -10,27 +10,26 @@ export class RedisHealth {
   failures = 0;
   failure: unknown;
   /**
-   * When the oldest unanswered command was sent, on the monotonic clock; 0: none is unanswered.
+   * When the oldest unanswered command was sent, on the monotonic clock; null: none is unanswered.
    * Written by the senders of commands.
    */
-  askedAt = 0;
-
+  askedAt: number | null = null;
   /** When the last try or re-check that Redis has answered was sent, on the monotonic clock. */
   saidAt = Number.NEGATIVE_INFINITY;
 
   answered(): void {
-    this.askedAt = 0;
+    this.askedAt = null;
     this.failures = 0;
     this.failure = undefined;
   }
 
   failed(error: unknown): void {
-    this.askedAt = 0;
+    this.askedAt = null;
     this.failures++;
     this.failure = error;
   }
 
   get isDoubtful(): boolean {
-    return this.failures > 0 || (this.askedAt !== 0 && clocks.mono.now() - this.askedAt > UNANSWERED);
+    return this.failures > 0 || (this.askedAt !== null && clocks.mono.now() - this.askedAt > UNANSWERED);
   }
 }

@@ -254,7 +254,7 @@ class AllAcquisition {
    * each that is given back. False also when Redis does not answer.
    */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
-    const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, flag: null }], FIRST_REPLY);
+    const look = kind.renew([{ hold: { name, id: NOBODY, label: "" }, ttl: 1, flag: null }], FIRST_REPLY);
     const answers = await orAbort(
       this.#request.signal,
       look.catch(() => []),

@@ -103,14 +103,13 @@ export class IdleTenures {
     const digits: (HolderFlag | null)[] = [];
     const renewals = tenures.map((tenure) => {
       const { hold, terms } = tenure;
-      const { id, label, name, record } = hold;
       const ttl = Math.min(ttlFor(terms, this.window), this.window);
-      const flag = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
+      const flag = inbox.hears(hold.name) ? (terms.linger > 0 ? 2 : 1) : null;
       hold.asks(ttl, sent.mono);
       tenure.asks(sent.mono);
       tenure.isUsed = false;
       digits.push(flag);
-      return { id, label, name, ttl, record, flag } as const;
+      return { hold, ttl, flag } as const;
     });
     try {
       const answers = await kindOf(tenures).renew(renewals, this.window / 3);

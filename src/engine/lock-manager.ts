@@ -152,23 +152,30 @@ export class LockManager implements Context {
         return Promise.resolve(take(lease));
       }
     }
-    return new Promise<T | null>((resolve) => {
-      try {
-        if (this.isClosed) throw new ClientClosedError(name);
-        if (this.commands.ended) throw ended(name, kind, this.commands);
-        if (signal?.aborted) throw signal.reason;
-      } catch (error) {
-        const whole = { ...caller, units: terms.permits?.units };
-        if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
-        throw error;
-      }
-      const settle = resolve as (value: unknown) => void;
+    try {
+      if (this.isClosed) throw new ClientClosedError(name);
+      if (this.commands.ended) throw ended(name, kind, this.commands);
+      if (signal?.aborted) throw signal.reason;
+    } catch (error) {
+      const whole = { ...caller, units: terms.permits?.units };
+      if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
+      return Promise.reject(error);
+    }
+    let settle!: (value: unknown) => void;
+    // A closure keeps all that it uses; this one uses one variable.
+    const result = new Promise<T | null>((resolve) => {
+      settle = resolve as typeof settle;
+    });
+    try {
       const resource = localLock ? null : this.#resourceFor(kind, name, terms);
       const waiter = resource
         ? this.#join(resource, caller, request, passes, take, settle)
         : this.#wait(localLock ?? { kind, name }, caller, request, passes, take, settle);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
-    });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return result;
   }
 
   /** A caller of a kind that the core carries. */

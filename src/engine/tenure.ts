@@ -158,7 +158,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     const sent = now();
     const flag = this.lock.flag && waiter.terms.linger > 0 ? 2 : this.lock.flag;
     hold.asks(ttl, sent.mono);
-    health.askedAt ||= sent.mono;
+    health.askedAt ??= sent.mono;
     try {
       const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();
@@ -275,11 +275,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     hold.asks(LEASE_MIN, sent.mono);
     let failure: LockError | null = null;
     try {
-      const { id, label, name, record } = hold;
-      const [answer] = await kind.renew(
-        [{ id, label, name, ttl: LEASE_MIN, record, flag: null }],
-        context.commands.replyTimeout,
-      );
+      const renewal = { hold, ttl: LEASE_MIN, flag: null };
+      const [answer] = await kind.renew([renewal], context.commands.replyTimeout);
       if (!answer || answer.is === "renewed") return;
       this.renewed(hold, sent, answer);
       failure = await this.foundNone(lease, held, { is: answer.is });

@@ -82,9 +82,7 @@ export class WantedSignals {
     const sent = now();
     // Keep a flag that was set before: it may say more.
     const flag = inbox.hears(name) && hold.flag === 0 ? 1 : null;
-    const { id, label, record } = hold;
-    const renewal = { name, id, label, ttl: 1, record, flag } as const;
-    const answers = await owner.kind.renew([renewal], commands.replyTimeout).catch(() => []);
+    const answers = await owner.kind.renew([{ hold, ttl: 1, flag }], commands.replyTimeout).catch(() => []);
     for (const answer of answers) owner.renewed(hold, sent, answer);
   }
 

@@ -127,7 +127,8 @@ export class ElectionKind extends HandoffKind {
   }
 
   async #renew(term: Renewal, timeout: number): Promise<RenewAnswer> {
-    const { id, label, name, ttl } = term;
+    const { hold, ttl } = term;
+    const { id, label, name } = hold;
     const { lock, leader } = this.commands.keys.ofElection(name);
     try {
       const args = { hold: id + label, ttl, said: PROCLAIM_TTL_LEASES * ttl };
@@ -136,7 +137,7 @@ export class ElectionKind extends HandoffKind {
       // It was deleted, or lost with its command. Without this, observers would not learn which
       // client leads until the next proclamation.
       if (answer.is === "renewed" && said && !said.isUnderWay && number < said.number)
-        this.#say(term, said, ttl).catch(() => {});
+        this.#say(hold, said, ttl).catch(() => {});
       return answer;
     } catch (error) {
       if (!isApart(error)) throw error;

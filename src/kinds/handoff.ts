@@ -275,9 +275,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
   }
 
   override async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const made = holds.map((hold) => this.keysOf(hold).script.names);
+    const made = holds.map(({ hold }) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
-    const args = holds.map(({ id, label, ttl, flag }) => ({ hold: id + label, ttl, told: flag ?? "-" }));
+    const args = holds.map(({ hold, ttl, flag }) => ({ hold: this.ownerOf(hold), ttl, told: flag ?? "-" }));
     try {
       const { at, all } = await this.commands.run(renewStays, keys, args, timeout);
       return all.map((answer) => ({ ...answer, at }));

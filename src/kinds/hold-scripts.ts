@@ -1,7 +1,7 @@
 import type { Ask, AttemptOptions, LockKind } from "../core/lock-kind.ts";
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewal } from "../engine/lease/renewer.ts";
+import type { Named, Renewal } from "../engine/lease/renewer.ts";
 import type { Decode } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { unexpected } from "../redis/fields.ts";
@@ -40,12 +40,6 @@ type Renewing = Readonly<Pick<typeof handoffLua, "renew" | "confirm">>;
 
 /** The most keys of one lock. */
 const OWN_KEYS = 4;
-
-interface Named {
-  readonly name: string;
-  readonly id: string;
-  readonly label: string;
-}
 
 /**
  * Common parts of the scripts of every protocol on one Redis: what an attempt's answer reveals, and
@@ -139,8 +133,8 @@ export abstract class HoldScripts {
   }
 
   async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const keys = holds.map(({ name }) => this.keyOf(name));
-    const args = holds.map((hold) => ({ hold: this.ownerOf(hold), ttl: hold.ttl }));
+    const keys = holds.map(({ hold }) => this.keyOf(hold.name));
+    const args = holds.map(({ hold, ttl }) => ({ hold: this.ownerOf(hold), ttl }));
     return (await this.commands.run(this.#lua.renew, keys, args, timeout)).all;
   }
 
@@ -151,15 +145,15 @@ export abstract class HoldScripts {
     timeout: number,
     flag: HolderFlag | null = null,
   ): Promise<RenewAnswer> {
-    const { name, id, label } = hold;
     if (this.#replication) {
+      const { name } = hold;
       const key = this.keyOf(name);
       const args = { hold: this.ownerOf(hold), ttl };
       return this.#replication.confirm(name, key, (commands) =>
         commands.run(this.#lua.confirm, [key], args, timeout),
       );
     }
-    const [answer] = await this.renew([{ name, id, label, ttl, record: null, flag: flag }], timeout);
+    const [answer] = await this.renew([{ hold, ttl, flag }], timeout);
     if (!answer) throw unexpected(answer);
     return answer;
   }

@@ -75,8 +75,8 @@ export class OnceScripts implements Renewer {
   }
 
   async renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const keys = holds.map(({ name }) => this.#keyOf(name));
-    const args = holds.map(({ id, ttl }) => ({ hold: id, ttl }));
+    const keys = holds.map(({ hold }) => this.#keyOf(hold.name));
+    const args = holds.map(({ hold, ttl }) => ({ hold: hold.id, ttl }));
     return (await this.#commands.run(lua.renew, keys, args, timeout)).all;
   }
 

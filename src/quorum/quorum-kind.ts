@@ -1,5 +1,13 @@
 import type { Inspected } from "../api/lock.ts";
-import { type Ask, type Callback, type LockKind, type Meant, tell, type Wake } from "../core/lock-kind.ts";
+import {
+  type Ask,
+  type Callback,
+  type Leavable,
+  type LockKind,
+  type Meant,
+  tell,
+  type Wake,
+} from "../core/lock-kind.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Renewal } from "../engine/lease/renewer.ts";
 import type { LockManager } from "../engine/lock-manager.ts";
@@ -12,9 +20,6 @@ import { QuorumHold } from "./quorum-hold.ts";
 import { KeptQuorumHold } from "./repair.ts";
 import { TokenClock } from "./token-clock.ts";
 import { countHolders, countVotes, type Granted } from "./votes.ts";
-
-/** A hold with its record. */
-type Recorded = Pick<Hold, "name" | "id"> & Partial<Pick<Hold, "record">>;
 
 /**
  * Redlock: the hold that a majority of independent masters has stored owns a lock.
@@ -53,6 +58,8 @@ export class QuorumKind implements LockKind {
   readonly #settings: QuorumSettings;
   readonly #locks: LockManager;
   readonly #clock = new TokenClock();
+  /** What the nodes have answered to the attempts. */
+  readonly #asked = new WeakMap<object, QuorumHold>();
 
   constructor(quorum: Quorum, settings: QuorumSettings, locks: LockManager) {
     this.wake = { by: "message", channel: (name) => quorum.keys.ofQuorum(name).free };
@@ -71,7 +78,7 @@ export class QuorumKind implements LockKind {
     const passes = this.localHandoffs;
     const wish = { lease, passes, token: this.#clock.propose(passes) };
     const quorumHold = new KeptQuorumHold(this.#quorum, hold, this.#settings, this.#locks);
-    hold.record = quorumHold;
+    this.#asked.set(hold, quorumHold);
     const votes = quorumHold.ask(async (nodeVote, state) => {
       const vote = await quorumHold.take(nodeVote, nodeVote.node.vote(state, quorumHold, wish));
       // Also for a node that was not needed: the next proposal is then larger than its token, and
@@ -120,11 +127,11 @@ export class QuorumKind implements LockKind {
     return token;
   }
 
-  #quorumHoldOf({ name, id, record }: Recorded): QuorumHold {
-    return record instanceof QuorumHold ? record : new QuorumHold(this.#quorum, name, id);
+  #quorumHoldOf(hold: Leavable): QuorumHold {
+    return this.#asked.get(hold) ?? new QuorumHold(this.#quorum, hold.name, hold.id);
   }
 
-  withdraw(hold: Recorded): Promise<unknown> {
+  withdraw(hold: Leavable): Promise<unknown> {
     return this.#quorumHoldOf(hold).erase();
   }
 
@@ -142,10 +149,10 @@ export class QuorumKind implements LockKind {
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]> {
-    return Promise.all(holds.map((hold) => this.confirm(hold, hold.ttl, timeout)));
+    return Promise.all(holds.map(({ hold, ttl }) => this.confirm(hold, ttl, timeout)));
   }
 
-  confirm(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
+  confirm(hold: Leavable, ttl: number, timeout: number): Promise<RenewAnswer> {
     return this.#quorumHoldOf(hold).confirm(ttl, timeout);
   }
 

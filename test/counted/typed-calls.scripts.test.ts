@@ -58,10 +58,7 @@ describe.each([
     expect(decodeMessage(heard[0] ?? "")).toMatchObject(share);
     expect(calls.commands.keys.name(key ?? "")).toBe(calls.name);
     const named = { id: waiter.id, name: waiter.name, label: "" };
-    const [renewed] = await calls.semaphore.renew(
-      [{ ...named, ttl: 9_000, record: null, flag: null }],
-      1_000,
-    );
+    const [renewed] = await calls.semaphore.renew([{ hold: named, ttl: 9_000, flag: null }], 1_000);
     expect(renewed).toMatchObject({ is: "renewed", ttl: 9_000 });
     expect(await calls.semaphore.confirm(named, 10_000, 1_000)).toMatchObject({ is: "renewed", ttl: 10_000 });
     expect(await calls.semaphore.look(calls.name)).toMatchObject({

@@ -60,8 +60,6 @@ export class Hold {
   recalledAt: number | null = null;
   /** It was force-released: no caller may have it any more. */
   isRevoked = false;
-  /** Its kind's data about it: for a quorum lock, each node's answer. Only the kind reads it. */
-  record: object | null = null;
   /**
    * How many local hand-offs it allows; and for how many of them tokens are reserved, at least,
    * whichever of its commands has won.
@@ -88,10 +86,10 @@ export class Hold {
   endWall = Number.NEGATIVE_INFINITY;
   asked: Instant;
   /**
-   * S in µs; 0 until a reply gave it. Then S_g − S counts as 0, which is too early and therefore
+   * S in µs; null until a reply gave it. Then S_g − S counts as 0, which is too early and therefore
    * safe.
    */
-  #server = 0;
+  #server: number | null = null;
 
   /** Construct it just before the command that names it is sent. */
   constructor(id: string, name: string, number = 0) {
@@ -141,11 +139,9 @@ export class Hold {
     mono = clocks.mono.now(),
     wall = clocks.wall.now(),
   ): void {
-    if (sent) {
-      this.asked = sent;
-      this.#server = at;
-    }
-    const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;
+    if (sent) this.asked = sent;
+    const server = sent ? at : this.#server;
+    const since = server === null ? 0 : (at - server) / 1_000;
     const span = (since + ttl) * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
     this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));
     this.endWall = Math.max(this.endWall, Math.min(this.asked.wall + span, wall + ttl));

@@ -15,15 +15,16 @@ export interface Renewer {
   renew(holds: readonly Renewal[], timeout: number): Promise<readonly RenewAnswer[]>;
 }
 
-/**
- * A hold to renew. `label`: the hold's. `record`: its kind's data about it. `flag`: the digit to
- * set in the lock; null: unchanged.
- */
+/** A hold to renew. `flag`: the digit to set in the lock; null: unchanged. */
 export interface Renewal {
+  readonly hold: Named;
+  readonly ttl: number;
+  readonly flag: HolderFlag | null;
+}
+
+/** A hold, as Redis names it. */
+export interface Named {
   readonly name: string;
   readonly id: string;
   readonly label: string;
-  readonly ttl: number;
-  readonly record: object | null;
-  readonly flag: HolderFlag | null;
 }

@@ -18,7 +18,8 @@ import { whyExpired } from "./why-expired.ts";
  * | state | true | leaves it by |
  * |---|---|---|
  * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
- * | ended | another client may have it | – |
+ * | ended | another client may have it | `settle()` → settled |
+ * | settled | its release was answered, or needed no answer | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
 export class SharedLease implements Caller, Departure, Linked {
@@ -28,8 +29,6 @@ export class SharedLease implements Caller, Departure, Linked {
   readonly call: number;
   readonly kind: EventKind;
   readonly hold: Hold;
-  /** 0: its kind has none, or it is a permit without fencing. */
-  token: number;
   firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;
   terms: Terms;
@@ -59,11 +58,12 @@ export class SharedLease implements Caller, Departure, Linked {
   #end: number | null = null;
   /** The longest lease that it was given, in ms. */
   #longest = 0;
+  /** How many local hand-offs came before it. */
+  readonly #passes: number;
   #users = 1;
   #entries = 1;
-  #state: "held" | "ended" | "lost" = "held";
+  #state: "held" | "ended" | "settled" | "lost" = "held";
   #controller: AbortController | undefined;
-  #isSettled = false;
   /** Called when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
@@ -79,7 +79,7 @@ export class SharedLease implements Caller, Departure, Linked {
     this.call = caller.call;
     this.kind = caller.kind;
     this.hold = hold;
-    this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
+    this.#passes = hold.passes;
     this.owner = owner;
     this.terms = terms;
     this.begin(terms, mono, wall);
@@ -87,6 +87,12 @@ export class SharedLease implements Caller, Departure, Linked {
 
   get name(): string {
     return this.hold.name;
+  }
+
+  /** 0: its kind has none, or it is a permit without fencing. */
+  get token(): number {
+    const { token } = this.hold;
+    return token === 0 ? 0 : token + this.#passes;
   }
 
   /**
@@ -226,7 +232,7 @@ export class SharedLease implements Caller, Departure, Linked {
     const wall = clocks.wall.now();
     this.expire(mono, wall);
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
-    if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
+    if (this.#users > 0 || this.#state !== "held") return Promise.resolve();
     this.#state = "ended";
     this.isTaken = isTaken;
     const { context } = this.owner;
@@ -251,7 +257,7 @@ export class SharedLease implements Caller, Departure, Linked {
 
   /** Its release was answered, or needed no answer. */
   settle(): void {
-    this.#isSettled = true;
+    if (this.#state === "ended") this.#state = "settled";
     if (this.#settling) for (const resolve of this.#settling) resolve();
   }
 
@@ -260,7 +266,7 @@ export class SharedLease implements Caller, Departure, Linked {
    * call that released it: a second caller that ignores a failure must not hide it from the first.
    */
   whenSettled(): Promise<void> {
-    if (this.#state !== "ended" || this.#isSettled) return Promise.resolve();
+    if (this.#state !== "ended") return Promise.resolve();
     this.#settling ??= [];
     const settling = this.#settling;
     return new Promise((resolve) => settling.push(resolve));
@@ -276,10 +282,10 @@ export class SharedLease implements Caller, Departure, Linked {
     if (!this.expire() && this.loss) throw thrownAt(this.loss, this.extend);
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
-    this.hold.asks(ttl);
-    const { id, label, record } = this.hold;
+    const { hold } = this;
+    hold.asks(ttl);
     const answers = await this.owner.kind
-      .renew([{ name: this.name, id, label, ttl, record, flag: null }], timeout)
+      .renew([{ hold, ttl, flag: null }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
       });

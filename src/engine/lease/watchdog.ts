@@ -153,9 +153,9 @@ export class Watchdog {
 
   async #batch(renewer: Renewer, batch: readonly SharedLease[]): Promise<void> {
     const sent = now();
-    const holds = batch.map(({ name, hold, terms }) => {
+    const holds = batch.map(({ hold, terms }) => {
       hold.asks(terms.lease);
-      return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, flag: null };
+      return { hold, ttl: terms.lease, flag: null };
     });
     let answers: readonly RenewAnswer[];
     try {
