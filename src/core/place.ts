@@ -286,6 +286,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   to(state: State, hold: Hold | null = null, isDue = false): void {
     const { resource, context } = this;
     const wasParked = this.state === PARKED;
+    // RACE: a re-check that is under way now finds no own entry, and so keeps none of the others.
     const dueAt =
       isDue || this.attempt ? 0 : isSet(this) ? this.at : (this.#latest ?? Number.POSITIVE_INFINITY);
     if (this.isSubscribing) resource.subscribing--;
@@ -418,10 +419,10 @@ export class Place implements Expecting, LeaseOwner, Linked {
     });
   }
 
-  /** The last copy's effect is unknown. A hold that came by a message has its own end. */
+  /** The last copy's effect is unknown. */
   #leaveUnlessCurrent(hold: Hold): void {
     const { context, kind } = this;
-    if (this.hold !== hold && !context.inbox.isExpected(hold)) context.leave(kind, hold);
+    if (this.hold !== hold) context.leave(kind, hold);
   }
 
   // ---- messages about its hold
@@ -485,7 +486,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   /** `sent`: of the answered command; null: a message. */
-  take(grant: Grant, sent: Instant | null, flag: Attempt["flag"], isDue: boolean): void {
+  take(grant: Grant, sent: Instant | null, flag: Attempt["flag"], isDue = false): void {
     const { hold } = this;
     if (!hold) return;
     const mono = clocks.mono.now();
@@ -880,14 +881,13 @@ const ask = (p: Place): void => p.ask();
 function granted(p: Place, grant: Grant): void {
   // Its entry has reserved a token for each local hand-off.
   if (p.hold) p.hold.reserved = p.hold.mayPass;
-  // RACE: a re-check that was under way finds no own entry, and so keeps none of the others.
-  p.take(grant, null, 0, p.attempt !== null);
+  p.take(grant, null, 0);
 }
 
 /** Queued, or not: for callers that do not wait, or before the subscription. */
 function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
   const { line, resource, context, kind } = p;
-  const { hold, isFirst } = attempt;
+  const { hold } = attempt;
   // The holder is asked by a place in the queue; for that its answer must be received.
   if (flag !== 2) line.refuseAsking();
   else if (position !== null) line.awaitHolder(KEEPER_REPLY);
@@ -915,9 +915,7 @@ function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
     line.askAgain();
     p.ask();
   }
-  // RACE: earlier callers wait for an answer, or for the subscription. All queue in order, after the
-  // last answer.
-  else if (isFirst || !resource.mayQueue) p.subscribe(first);
+  else if (!resource.mayQueue) p.subscribe(first);
   else p.ask();
 }
 

@@ -63,8 +63,6 @@ export interface Port {
 /** Where a client receives the messages of its holds. */
 export interface Inbox {
   readonly subscriptions: Subscriptions;
-  /** Is a caller or a lease here notified of this hold's messages? */
-  isExpected(hold: Hold): boolean;
   /** Receives the answer to a question of this client, by its nonce. */
   readonly asked: Map<string, (is: "busy" | "idle") => void>;
   channelOf(name: string): string;

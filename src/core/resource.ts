@@ -174,7 +174,7 @@ export class Resource {
 
   /** The subscription is acknowledged, or not to be had. Callers start in the order in which they came. */
   subscribed(): void {
-    // RACE: a caller that came earlier and whose try is under way queues first.
+    // Before the last first try is answered, `mayAsk` would send all of them back.
     if (!this.mayQueue || this.firstTries > 0) return;
     for (const place of [...this.#all]) if (place.isSubscribing) place.ask();
   }
