@@ -1,6 +1,7 @@
 // A program: callers of one process that take turns at one lock. Told by IPC how many acquisitions
-// to make, it answers what they took; told "collect", it collects its garbage. Arguments: the URL of a Redis; the id of a contender; how many
-// callers; the file URL of another commit's Holdfast, or nothing.
+// to make, it answers what they took; told "collect", it collects its garbage. Arguments: the URL of
+// a Redis; the id of a contender; how many callers; the file URL of another commit's Holdfast, or
+// nothing.
 import { contenders } from "../contenders/all.ts";
 
 /** What some acquisitions took. A message of the parent is their number; 0: the end. */

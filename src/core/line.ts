@@ -9,12 +9,12 @@ import type { Waiter } from "./waiter.ts";
  *
  * One rule says when a caller is told "busy": when Redis has answered a command that was sent after
  * the caller came, or when another caller of this process has the lock. Until then the caller is
- * *asked* for: its timer is the time limit of that answer. After that its timer is its own wait.
+ * *unanswered*: its timer is the time limit of that answer. After that its timer is its own wait.
  */
 export class Line extends LinkedList<Waiter> {
-  /** How many are willing to wait, and how many are asked for. Only written here. */
+  /** How many are willing to wait, and how many are unanswered. Only written here. */
   waiting = 0;
-  asked = 0;
+  unanswered = 0;
   readonly #name: string;
   readonly #port: Port;
 
@@ -67,21 +67,21 @@ export class Line extends LinkedList<Waiter> {
   // ---- answers
 
   /** Redis must answer a command for this caller, within the time of its wait or of a first reply. */
-  ask(
+  awaitAnswer(
     caller: Waiter,
     mono: number,
     patience = Math.max(caller.batchedTry?.wait ?? caller.wait, FIRST_REPLY),
   ): void {
     const { timers, commands } = this.#port;
-    if (!caller.isAsked) this.asked++;
-    caller.isAsked = true;
+    if (!caller.isUnanswered) this.unanswered++;
+    caller.isUnanswered = true;
     timers.set(caller, mono + Math.min(commands.replyTimeout, patience));
   }
 
-  /** One more command is sent for those that are asked for: its time limit replaces the former one. */
-  askAgain(): void {
+  /** One more command is sent for those that are unanswered: its time limit replaces the former one. */
+  awaitAgain(): void {
     const mono = clocks.mono.now();
-    for (const caller of this.#askedFor()) this.ask(caller, mono);
+    for (const caller of this.#allUnanswered()) this.awaitAnswer(caller, mono);
   }
 
   /** It waits: its time is its own wait. */
@@ -91,37 +91,41 @@ export class Line extends LinkedList<Waiter> {
   }
 
   #answered(caller: Waiter): void {
-    if (!caller.isAsked) return;
-    caller.isAsked = false;
-    this.asked--;
+    if (!caller.isUnanswered) return;
+    caller.isUnanswered = false;
+    this.unanswered--;
   }
 
   /**
-   * The first caller that is asked for. They are the last ones to have come, so the search for it
+   * The first unanswered caller. They are the last ones to have come, so the search for it
    * begins there: a tryLock() that comes and goes beside ten thousand parked callers examines none.
    */
-  get #firstAsked(): Waiter | null {
+  get #firstUnanswered(): Waiter | null {
     let first: Waiter | null = null;
-    for (let left = this.asked, caller = this.last; caller && left > 0; caller = caller.previous) {
-      if (!caller.isAsked) continue;
+    for (let left = this.unanswered, caller = this.last; caller && left > 0; caller = caller.previous) {
+      if (!caller.isUnanswered) continue;
       first = caller;
       left--;
     }
     return first;
   }
 
-  *#askedFor(): Iterable<Waiter> {
-    for (let caller = this.#firstAsked, next: Waiter | null; caller && this.asked > 0; caller = next) {
+  *#allUnanswered(): Iterable<Waiter> {
+    for (
+      let caller = this.#firstUnanswered, next: Waiter | null;
+      caller && this.unanswered > 0;
+      caller = next
+    ) {
       next = caller.next;
-      if (caller.isAsked) yield caller;
+      if (caller.isUnanswered) yield caller;
     }
   }
 
   /** The command failed. `isHasty`: only for those whose wait is over. */
-  refuseAsked(error: () => unknown, isHasty = false): void {
-    if (this.asked === 0) return;
+  refuseUnanswered(error: () => unknown, isHasty = false): void {
+    if (this.unanswered === 0) return;
     const by = isHasty ? clocks.mono.now() : Number.POSITIVE_INFINITY;
-    for (const caller of this.#askedFor()) if (caller.deadline <= by) this.refuse(caller, error());
+    for (const caller of this.#allUnanswered()) if (caller.deadline <= by) this.refuse(caller, error());
   }
 
   /**
@@ -129,12 +133,16 @@ export class Line extends LinkedList<Waiter> {
    * after that, needs another answer: the lock may have been given back in between.
    */
   tellBusy(sent = Number.POSITIVE_INFINITY): void {
-    if (this.asked === 0) return;
+    if (this.unanswered === 0) return;
     const mono = clocks.mono.now();
-    for (let caller = this.#firstAsked, next: Waiter | null; caller && this.asked > 0; caller = next) {
+    for (
+      let caller = this.#firstUnanswered, next: Waiter | null;
+      caller && this.unanswered > 0;
+      caller = next
+    ) {
       next = caller.next;
       const isOver = mono >= caller.deadline;
-      if (!caller.isAsked || (isOver && caller.since > sent)) continue;
+      if (!caller.isUnanswered || (isOver && caller.since > sent)) continue;
       if (isOver) this.refuse(caller, null);
       else {
         this.#answered(caller);
@@ -163,7 +171,7 @@ export class Line extends LinkedList<Waiter> {
    */
   reprieve(ms: number): void {
     const mono = clocks.mono.now();
-    for (const caller of this.#askedFor()) {
+    for (const caller of this.#allUnanswered()) {
       if (caller.batchedTry) caller.batchedTry.mayBeIdle = true;
       else if (caller.wait === 0) {
         this.waiting++;
@@ -175,13 +183,13 @@ export class Line extends LinkedList<Waiter> {
 
   /**
    * The holder was asked: it has `ms` for its answer. RACE: not to a caller that came after the
-   * question: it is still asked for, so the place re-checks.
+   * question: it is still unanswered, so the place re-checks.
    */
   awaitHolder(ms: number): void {
     const mono = clocks.mono.now();
     for (let caller = this.first; caller?.isAsking; caller = caller.next) {
       caller.wait = mono - caller.since + ms;
-      if (!caller.isAsked) this.#port.timers.set(caller, caller.deadline);
+      if (!caller.isUnanswered) this.#port.timers.set(caller, caller.deadline);
     }
   }
 }

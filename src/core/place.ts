@@ -1,32 +1,25 @@
 import { LockLostError } from "../api/errors.ts";
 import { ofHolder, ofLoss } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
-import {
-  FIRST_REPLY,
-  KEEPER_REPLY,
-  LEASE_TIME,
-  RENEWALS_PER_LEASE,
-  STAY_RENEWAL,
-  STAY_WINDOW,
-} from "../defaults.ts";
+import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, STAY_RENEWAL } from "../defaults.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
 import { DONE, refused, releaseOutcome } from "../engine/lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
 import {
   type AttemptAnswer,
-  foreignFormat,
   type ReleaseAnswer,
   type RenewAnswer,
   unavailable,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import { clocks, type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import type { Linked } from "../util/linked-list.ts";
 import { isEnding } from "../util/process-end.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
+import { Claim } from "./claim.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
-import { fits, ttlFor } from "./fits.ts";
+import { fits } from "./fits.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import { BLOCKED, type LockKind } from "./lock-kind.ts";
@@ -36,26 +29,16 @@ import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import { backOff, nextTry, sleep } from "./schedule.ts";
+import { APART, ASKING, CLAIMING, IDLE, OWNED, PARKED, RESTING, type State, SUBSCRIBING } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
  * One hold in Redis at a time, from asked for to given back, and the line of callers that it serves.
+ * Its states and what each does on an event: `states.ts`.
  *
- * | state | true in Redis | what ends it |
- * |---|---|---|
- * | idle | nothing of ours | a caller comes → asking |
- * | asking | unknown: a command is under way | owner → owned · queued → parked · busy → asking, to queue, or subscribing · failed → apart |
- * | apart | nothing of ours; callers wait | a time → asking |
- * | subscribing | the same | the subscription, or a time → asking |
- * | parked | the hold is queued; a re-check may be under way | a grant, or an answer "owner" → owned · gone → asking · no caller left → idle |
- * | claiming | the lock is ours; a renewal is under way, and a caller gets it after that | its answer → owned or asking |
- * | owned | the lock is ours; a caller has it, or gets it after a turn of the event loop | the caller leaves → the hold is released · lost → withdrawn |
- *
- * Each state is a row of the table at the end of this file, and each event a function in it; a
- * missing cell does nothing. After every change of ownership `ask` decides for the callers that are
- * left. An answer that is not awaited never reaches the table. A grant by message ends the waiting
- * for the answer under way, which is then about the present hold; any other hold that such an answer
- * brings is left (R3).
+ * After every change of ownership `ask` decides for the callers that are left. An answer that is not
+ * awaited changes no state. A grant by message ends the waiting for the answer under way, which is
+ * then about the present hold; any other hold that such an answer brings is left (R3).
  */
 export class Place implements Expecting, LeaseOwner, Linked {
   list: object | null = null;
@@ -70,9 +53,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
   hold: Hold | null = null;
   /** The command whose answer is awaited. */
   attempt: Attempt | null = null;
-  /** The caller that has the lock; and one that gets it after a claim. */
+  /** The caller that has the lock; and the renewal after which one gets it. */
   holder: SharedLease | null = null;
-  claimant: Waiter | null = null;
+  claim: Claim | null = null;
   /** Position in the queue, as Redis last reported it. */
   position: number | null = null;
   /** Tries of its first caller that got the lock after the caller's lease was over. */
@@ -86,8 +69,6 @@ export class Place implements Expecting, LeaseOwner, Linked {
   tokensUntil = 0;
   /** When it was last due to be renewed because of a local hand-off. */
   #renewedAt = 0;
-  /** The caller that has left, while the next one waits for a turn of the event loop. */
-  #resting: SharedLease | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest: number | null = null;
 
@@ -120,7 +101,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // A caller that waits needs no answer where others of this process are queued, or have the lock.
     const isKnown = caller.waits && (state === PARKED || this.isHeldHere(caller.since));
     if (isKnown) line.park(caller);
-    else line.ask(caller, caller.since);
+    else line.awaitAnswer(caller, caller.since);
     state.came(this, caller);
   }
 
@@ -141,7 +122,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right after the
     // call. Only once: other commands of this process may be late repeatedly.
-    if (caller.isAsked && commands.heldUntil >= caller.since && !caller.isSentLate && mono < inTime) {
+    if (caller.isUnanswered && commands.heldUntil >= caller.since && !caller.isSentLate && mono < inTime) {
       caller.isSentLate = true;
       timers.set(caller, inTime);
       return;
@@ -149,12 +130,12 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // RACE: it may be another place that re-checks for this one, perhaps of the lock's other kind.
     const other = resource.places.health;
     if (this.leaseTooShort?.waiter === caller) line.refuse(caller, this.leaseTooShort.refusal(name));
-    else if (caller.isAsked || health.isDoubtful || other?.isDoubtful) {
+    else if (caller.isUnanswered || health.isDoubtful || other?.isDoubtful) {
       const cause = health.failure ?? other?.failure ?? commands.trouble();
       line.refuse(caller, unavailable(name, "", cause, nounOf(this.kind)));
     } else if (health.saidAt < caller.since && !this.isHeldHere(mono)) {
       // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
-      line.ask(caller, mono, FIRST_REPLY);
+      line.awaitAnswer(caller, mono, FIRST_REPLY);
       this.state.came(this, caller);
       return;
     } else line.refuse(caller, null);
@@ -172,7 +153,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   /** Refuses all its callers. */
   leaveAll(reason: () => unknown): void {
     this.context.events.step(() => {
-      this.claimant?.aborted(reason());
+      this.claim?.caller.aborted(reason());
       this.line.refuseAll(reason);
       this.state.left(this);
     });
@@ -399,7 +380,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     if (error === BLOCKED) context.inbox.forget(hold);
     else context.leave(kind, hold);
     line.refuse(head, error);
-    line.askAgain();
+    line.awaitAgain();
     this.ask();
   }
 
@@ -467,7 +448,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   get isOurs(): boolean {
-    return this.state === OWNED || this.state === CLAIMING;
+    return this.state === OWNED || this.state === CLAIMING || this.state === RESTING;
   }
 
   // ---- it owns the lock
@@ -508,7 +489,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const isFull = isDirect && first !== null && hold.mayLive >= first.terms.lease;
     const how = isWanted ? fits(hold, left, first.terms, context.window, isFull) : "too much";
     if (first && how === "enough" && !kind.isConfirmed) this.give(first, mono, wall);
-    else if (first && how !== "too much") void this.#claim(first, null);
+    else if (first && how !== "too much") this.#claim(hold, first, null);
     else {
       // No caller wants it any more; or the message was read so late that another client may have it;
       // or it was requested by a caller with a much longer lease, which has left.
@@ -557,46 +538,17 @@ export class Place implements Expecting, LeaseOwner, Linked {
     return Math.max(at, mono);
   }
 
-  /**
-   * Renews the hold before a caller gets it, whose wait is over: the hold came in time. `last`: the
-   * caller that had it before, in this process; null: it is raised from the grant window.
-   */
-  async #claim(caller: Waiter, last: SharedLease | null): Promise<void> {
-    const { hold, health, line, kind, context, resource } = this;
-    if (!hold) return;
-    const { events, window } = context;
-    // If this process died, others would wait for all that is asked for.
-    const ttl =
-      last && kind.hasStays ? ttlFor(caller.terms, Math.min(window, STAY_WINDOW)) : caller.terms.lease;
-    const sent = now();
-    const most = window / RENEWALS_PER_LEASE;
-    // For a caller that has just come this is its first command, with a first command's time limit.
-    const within = last && caller.isAsked ? Math.min(most, Math.max(1, caller.at - sent.mono)) : most;
-    const flag = kind.hasStays && resource.isHeard ? 1 : 0;
-    line.remove(caller);
+  /** A caller gets it after a renewal. */
+  #claim(hold: Hold, caller: Waiter, last: SharedLease | null): void {
+    const claim = new Claim(this, hold, caller, last);
+    this.line.remove(caller);
     this.to(CLAIMING, hold);
-    this.claimant = caller;
-    hold.asks(ttl, sent.mono);
-    health.askedAt ??= sent.mono;
-    try {
-      const answer = await kind.confirm(hold, ttl, within, flag);
-      health.answered();
-      events.step(() => this.#claimed(caller, last, sent, answer, flag));
-    } catch (error) {
-      events.step(() => this.#unclaimed(caller, sent, error));
-    }
+    this.claim = claim;
+    void claim.send();
   }
 
-  #claimed(
-    caller: Waiter,
-    last: SharedLease | null,
-    sent: Instant,
-    answer: RenewAnswer,
-    flag: Attempt["flag"],
-  ): void {
-    const { hold } = this;
-    this.claimant = null;
-    if (!hold) return;
+  claimed({ hold, caller, last, sent, flag }: Claim, answer: RenewAnswer): void {
+    this.claim = null;
     if (this.#applies(hold, sent, answer, flag) && hold.left() > 0 && !hold.isRevoked) {
       // Of the caller that had it when the renewal was sent.
       this.#firstToken = hold.token + hold.passes;
@@ -631,7 +583,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
    */
   #putBack(caller: Waiter): void {
     this.line.putBack(caller);
-    if (caller.wait === 0) this.line.ask(caller, clocks.mono.now());
+    if (caller.wait === 0) this.line.awaitAnswer(caller, clocks.mono.now());
   }
 
   /** Applies a renewal's answer. False: it does not count. */
@@ -643,9 +595,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
     return true;
   }
 
-  #unclaimed(caller: Waiter, sent: Instant, error: unknown): void {
+  unclaimed({ caller, sent }: Claim, error: unknown): void {
     const { health, line, kind, name, resource } = this;
-    this.claimant = null;
+    this.claim = null;
     this.drop();
     const refusal = kind.isConfirmed ? refused(name, error, kind) : null;
     if (!refusal) {
@@ -694,22 +646,18 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const how = next(this.#possession(hold), first, this, mono, wall);
     if (how === "no") return this.#giveBack(by, held);
     by.settle();
-    if (how === "ask") void this.#claim(first, last);
+    if (how === "ask") this.#claim(hold, first, last);
     // Callers that come and go without Redis would keep the event loop from turning.
     else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) {
-      this.#resting = last;
-      atTurnEnd(() => this.#resume());
+      this.to(RESTING, hold);
+      atTurnEnd(() => this.#resume(hold, last));
     } else this.#pass(hold, first, mono, wall);
     return DONE;
   }
 
   /** The event loop has turned. RACE: or the process ends: then the lock goes back. */
-  #resume(): void {
-    const { context, hold } = this;
-    const last = this.#resting;
-    this.#resting = null;
-    if (!hold || !last) return;
-    context.events.step(() => {
+  #resume(hold: Hold, last: SharedLease): void {
+    this.context.events.step(() => {
       if (!hold.isRevoked) {
         this.#handOn(nobody(last), 0, last).catch(() => {});
         return;
@@ -852,179 +800,3 @@ const RELEASED: ReleaseAnswer = { is: "released" };
 function nobody({ name, kind, call, units, token, hold }: SharedLease): Departure {
   return { name, kind, call, units, token, firstToken: undefined, hold, settle() {}, lostAtRelease() {} };
 }
-
-// ---- the transitions
-
-/** What a state does on each event. */
-interface State {
-  readonly word: "idle" | "asking" | "apart" | "subscribing" | "parked" | "claiming" | "owned";
-  /** A caller came, or needs one more answer. */
-  came(p: Place, caller: Waiter): void;
-  /** The command under way was answered: another client holds the lock. */
-  held(p: Place, answer: Held, attempt: Attempt): void;
-  /** The hold is neither queued nor the owner; or Redis ran the command later than it may. */
-  unplaced(p: Place, is: "gone" | "stale"): void;
-  /** No answer: its effect is unknown. */
-  failed(p: Place, error: unknown): void;
-  /** A message: the hold is the owner. */
-  granted(p: Place, grant: Grant): void;
-  /** Its time has come, messages may have been missed, or the connection is back. */
-  gap(p: Place): void;
-  /** A caller has left the line without the lock. */
-  left(p: Place): void;
-}
-
-type Held = AttemptAnswer & { is: "held" };
-
-const ask = (p: Place): void => p.ask();
-
-function granted(p: Place, grant: Grant): void {
-  // Its entry has reserved a token for each local hand-off.
-  if (p.hold) p.hold.reserved = p.hold.mayPass;
-  p.take(grant, null, 0);
-}
-
-/** Queued, or not: for callers that do not wait, or before the subscription. */
-function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
-  const { line, resource, context, kind } = p;
-  const { hold } = attempt;
-  // The holder is asked by a place in the queue; for that its answer must be received.
-  if (flag !== 2) line.refuseAsking();
-  else if (position !== null) line.awaitHolder(KEEPER_REPLY);
-  else line.reprieve(resource.isHeard ? KEEPER_REPLY : FIRST_REPLY);
-  if (line.first) context.selfWait.look(resource, line.first);
-  line.tellBusy(hold.sent.mono);
-  const { first } = line;
-  if (position !== null && first) {
-    p.to(PARKED, hold);
-    p.position = position;
-    resource.places.add(p);
-    p.sleepFor(attempt, ttl);
-    // RACE: a caller that does not wait has come since, and the holder may be gone by now. RACE: or one
-    // that waits, and the holder was only asked whether it is in use.
-    if (line.asked > 0 || (attempt.nonce !== null && !line.isAskingOnly)) p.recheck();
-    return;
-  }
-  if (position !== null) context.leave(kind, hold);
-  else context.inbox.forget(hold);
-  if (!first) p.stop();
-  else if (line.asked > 0) {
-    // Subscribe meanwhile, so that tryLock() calls that keep arriving do not delay callers that
-    // wait.
-    if (line.waiting > 0) resource.listen();
-    line.askAgain();
-    p.ask();
-  }
-  else if (!resource.mayQueue) p.subscribe(first);
-  else p.ask();
-}
-
-/** A re-check was answered: it is still queued. */
-function stillHeld(p: Place, { position, ttl }: Held, attempt: Attempt): void {
-  const { line } = p;
-  p.position = position;
-  p.sleepFor(attempt, ttl);
-  line.tellBusy(attempt.sent.mono);
-  if (line.asked > 0) p.recheck();
-  else p.state.left(p);
-}
-
-/** A caller of this process has the lock: that is an answer. */
-function heldHere(p: Place, caller: Waiter): void {
-  const { line, resource } = p;
-  if (caller.isAsked) {
-    if (p.isHeldHere()) line.tellBusy();
-    // RACE: the event loop was blocked past its deadline, and no timer has run yet.
-    else p.holder?.expire();
-  }
-  if (p.holder && caller.waits) {
-    resource.listen();
-    resource.awaitSelfWait(caller);
-  }
-}
-
-/** What is left of it must go: a first copy of the command may have run in time. */
-function askAnew(p: Place): void {
-  p.drop();
-  p.ask();
-}
-
-function unplaced(p: Place, is: "gone" | "stale"): void {
-  if (is === "stale") {
-    p.recheck();
-    return;
-  }
-  p.resource.selfTest();
-  if (p.hold) p.context.leave(p.kind, p.hold);
-  // RACE: whatever removed this entry may have removed those after it.
-  p.lookBefore(0);
-  p.ask();
-}
-
-function recover(p: Place, error: unknown): void {
-  const { line, name, kind } = p;
-  p.drop();
-  // A client with another format holds it. A caller that may wait treats it as any other holder.
-  const isForeign = foreignFormat(error) !== null;
-  line.refuseAsked(() => unavailable(name, "", error, nounOf(kind)), isForeign);
-  if (isForeign) line.tellBusy();
-  p.retry();
-}
-
-function sleepOn(p: Place, error: unknown): void {
-  const { line, name, kind, health } = p;
-  p.sleep(backOff(health.failures));
-  line.refuseAsked(() => unavailable(name, "", error, nounOf(kind)));
-  p.state.left(p);
-}
-
-function stopIfAlone(p: Place): void {
-  if (p.line.first) return;
-  // The entry may stay until it expires, and be granted at its end.
-  p.hold?.asks(LEASE_TIME);
-  p.drop();
-  p.stop();
-}
-
-const nothing = (): void => {};
-
-const NOTHING: Omit<State, "word"> = {
-  came: nothing,
-  held: nothing,
-  unplaced: nothing,
-  failed: nothing,
-  granted: nothing,
-  gap: nothing,
-  left: nothing,
-};
-
-const IDLE: State = { ...NOTHING, word: "idle", came: ask };
-const ASKING: State = {
-  ...NOTHING,
-  word: "asking",
-  held,
-  unplaced: askAnew,
-  failed: recover,
-  granted,
-};
-const APART: State = { ...NOTHING, word: "apart", came: ask, gap: ask, left: stopIfAlone };
-const SUBSCRIBING: State = { ...APART, word: "subscribing" };
-const PARKED: State = {
-  ...NOTHING,
-  word: "parked",
-  came: (p) => {
-    // RACE: the holder was only asked whether it is in use, and does not know that a caller waits.
-    const isQuestion = p.line.first?.isAsking && !p.line.isAskingOnly;
-    if (p.line.asked > 0 || isQuestion) p.recheck();
-  },
-  held: stillHeld,
-  unplaced,
-  failed: sleepOn,
-  granted,
-  gap: (p) => {
-    if (p.resource.places.isFirst(p)) p.recheck();
-  },
-  left: stopIfAlone,
-};
-const CLAIMING: State = { ...NOTHING, word: "claiming" };
-const OWNED: State = { ...NOTHING, word: "owned", came: heldHere };

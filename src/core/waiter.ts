@@ -27,7 +27,7 @@ export class Waiter implements Waiting, Abortable, Linked, Timer {
   readonly passes: number;
   readonly batchedTry: BatchedTry | null;
   /** Redis must answer a command that was sent for it, until `at`. */
-  isAsked = false;
+  isUnanswered = false;
   /** That command left this process late, so its time limit was extended. */
   isSentLate = false;
   isAsking = false;

@@ -126,7 +126,7 @@ export const core: readonly Plant[] = [
     bug: "An answer that is read after the grant by a message withdraws the hold that a caller has.",
     promise: "A holder keeps the lock while its process lives and reaches Redis.",
     file: "src/core/place.ts",
-    replaces: "if (this.hold !== hold && !context.inbox.isExpected(hold)) context.leave(kind, hold);",
+    replaces: "if (this.hold !== hold) context.leave(kind, hold);",
     by: "context.leave(kind, hold);",
   },
   {
@@ -281,7 +281,7 @@ export const core: readonly Plant[] = [
     bug: "A call that does not wait is to get the lock here, which is lost meanwhile, and is told 'busy'.",
     promise: "A call says that a lock is busy only if another caller had it after the call.",
     file: "src/core/place.ts",
-    replaces: "    if (caller.wait === 0) this.line.ask(caller, clocks.mono.now());\n",
+    replaces: "    if (caller.wait === 0) this.line.awaitAnswer(caller, clocks.mono.now());\n",
     by: "",
     test: {
       project: "world",
@@ -307,8 +307,8 @@ export const core: readonly Plant[] = [
     bug: "A lock is given back while the process ends, and a new hold is asked for in its stead.",
     promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
     file: "src/core/place.ts",
-    replaces: "      if (isEnding) this.retry();\n      else this.ask();",
-    by: "      this.ask();",
+    replaces: "    if (isEnding) this.retry();\n    else this.ask();",
+    by: "    this.ask();",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -346,8 +346,8 @@ export const core: readonly Plant[] = [
     bug: "A renewal that was sent before a local hand-off counts as confirming the later caller's token.",
     promise: "A loss says from which token on Redis has not confirmed the lock.",
     file: "src/core/place.ts",
-    replaces: "      if (this.holder.since <= sent.mono) this.firstToken",
-    by: "      this.firstToken",
+    replaces: "      if (this.holder.since <= sent.mono) this.#firstToken",
+    by: "      this.#firstToken",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -371,8 +371,8 @@ export const core: readonly Plant[] = [
     name: "a caller that came before its place was queued is not asked for",
     bug: "A caller that does not wait comes while its place queues, and no command is sent for it.",
     promise: "A call that does not wait is answered by Redis.",
-    file: "src/core/place.ts",
-    replaces: "if (line.asked > 0 || (attempt.nonce !== null && !line.isAskingOnly)) p.recheck();",
+    file: "src/core/states.ts",
+    replaces: "if (line.unanswered > 0 || (attempt.nonce !== null && !line.isAskingOnly)) p.recheck();",
     by: "if (attempt.nonce !== null && !line.isAskingOnly) p.recheck();",
     test: {
       project: "world",
@@ -384,7 +384,7 @@ export const core: readonly Plant[] = [
     name: "other entries are not looked for after a loss of one",
     bug: "An entry was removed, and the other places of the client learn about theirs by their time.",
     promise: "A queue that was deleted is made again by its waiters.",
-    file: "src/core/place.ts",
+    file: "src/core/states.ts",
     replaces: "  p.lookBefore(0);\n",
     by: "",
     test: {
@@ -411,7 +411,7 @@ export const core: readonly Plant[] = [
     bug: "A client closes while a hold is renewed for a caller, and the caller gets it after that.",
     promise: "`locks.close()` rejects waiters with ClientClosedError.",
     file: "src/core/place.ts",
-    replaces: "      this.claimant?.aborted(reason());\n",
+    replaces: "      this.claim?.caller.aborted(reason());\n",
     by: "",
     test: {
       project: "world",
@@ -489,8 +489,8 @@ export const core: readonly Plant[] = [
     bug: "A call that does not wait is told 'busy' by the answer to a command sent before it came.",
     promise: "A call says that a lock is busy only if another caller had it after the call.",
     file: "src/core/line.ts",
-    replaces: "if (!caller.isAsked || (isOver && caller.since > sent)) continue;",
-    by: "void sent;\n      if (!caller.isAsked) continue;",
+    replaces: "if (!caller.isUnanswered || (isOver && caller.since > sent)) continue;",
+    by: "void sent;\n      if (!caller.isUnanswered) continue;",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
