@@ -21,7 +21,9 @@ export type Refusal =
   /** It has too few replicas. */
   | "NOREPLICAS"
   /** It reads its data: every command is refused. */
-  | "LOADING";
+  | "LOADING"
+  /** The slot moves to another node: commands with several keys are refused. */
+  | "TRYAGAIN";
 
 export interface RefusingRedis extends MemoryRedis {
   /** Null: it refuses nothing. */
@@ -51,7 +53,7 @@ export function refusing({
       const { refusal } = this;
       this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
       const isRefused = (refusal === "OOM" ? NEED_MEMORY : WRITE).has(name) && !this.#hasWritten;
-      if (refusal !== null && (refusal === "LOADING" || isRefused))
+      if (refusal !== null && refusal !== "TRYAGAIN" && (refusal === "LOADING" || isRefused))
         throw new RedisError(`${refusal} refused by the test`);
       const reply = super.call(words);
       if (this.#isInScript && WRITE.has(name)) this.#hasWritten = true;
@@ -59,7 +61,9 @@ export function refusing({
     }
 
     override run(sha: string, keys: readonly string[], argv: readonly string[]): Reply {
-      if (this.refusal === "LOADING") throw new RedisError("LOADING refused by the test");
+      const { refusal } = this;
+      if (refusal === "LOADING" || (refusal === "TRYAGAIN" && keys.length > 1))
+        throw new RedisError(`${refusal} refused by the test`);
       this.#isInScript = true;
       try {
         return super.run(sha, keys, argv);

@@ -255,6 +255,18 @@ export class SceneProcess {
     this.#awayFor(ms, "messages");
   }
 
+  /** From now on Redis refuses it every channel. */
+  mayNotSubscribe(): void {
+    const { link, process } = this.member;
+    const { RedisError } = process.product;
+    const listen = link.listen.bind(link);
+    const subscribe = async (): Promise<never> => {
+      await this.sleep(1);
+      throw new RedisError("NOPERM No permissions to access a channel");
+    };
+    link.listen = (...given) => Object.assign(listen(...given), { subscribe });
+  }
+
   /** What its driver does from now on with what the connection has lost. At first it sends it again. */
   losesCommands(how: "fail" | "forgotten" | "sent again"): void {
     this.member.link.atLoss = how;
