@@ -32,7 +32,7 @@ export class LeaseTooShort {
   add(took: number): boolean {
     this.tries++;
     this.#fastest = Math.min(this.#fastest, took);
-    if (this.tries < 2 || clocks.mono.now() - this.#since < OUTRUN_PATIENCE) return false;
+    if (clocks.mono.now() - this.#since < OUTRUN_PATIENCE) return false;
     return this.tries >= OUTRUN_TRIES || this.#fastest > this.waiter.terms.lease * OUTRUN_SHARE;
   }
 

@@ -181,15 +181,12 @@ export class Line extends LinkedList<Waiter> {
     }
   }
 
-  /**
-   * The holder was asked: it has `ms` for its answer. RACE: not to a caller that came after the
-   * question: it is still unanswered, so the place re-checks.
-   */
+  /** The holder was asked: it has `ms` for its answer. */
   awaitHolder(ms: number): void {
     const mono = clocks.mono.now();
     for (let caller = this.first; caller?.isAsking; caller = caller.next) {
       caller.wait = mono - caller.since + ms;
-      if (!caller.isUnanswered) this.#port.timers.set(caller, caller.deadline);
+      this.#port.timers.set(caller, caller.deadline);
     }
   }
 }
