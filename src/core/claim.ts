@@ -43,7 +43,7 @@ export class Claim {
     const { kind, health, context } = this.#place;
     const { hold, sent } = this;
     hold.asks(this.#ttl, sent.mono);
-    health.askedAt ??= sent.mono;
+    health.asked(sent.mono);
     try {
       const answer = await kind.confirm(hold, this.#ttl, this.#within, this.flag);
       health.answered();

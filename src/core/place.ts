@@ -196,7 +196,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const attempt = new Attempt(this, hold, mode, first, channel, release, this.#nonceFor(mode, first));
     this.attempt = attempt;
     if (attempt.isFirst) resource.firstTries++;
-    health.askedAt ??= attempt.sent.mono;
+    health.asked(attempt.sent.mono);
     return attempt;
   }
 
@@ -347,9 +347,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const isOld = !("at" in answer);
     release?.answered(isOld ? answer : RELEASED);
     const isAwaited = this.attempt === attempt;
-    health.askedAt = null;
-    health.saidAt = sent.mono;
-    if (health.failure !== undefined) health.answered();
+    health.said(sent.mono);
     if (!isAwaited) {
       // RACE: a grant was read before this answer: then the grant counts. RACE: or the hold has
       // ended, and a copy of the command that Redis ran after that took the lock once more. RACE: its
@@ -555,11 +553,11 @@ export class Place implements Expecting, LeaseOwner, Linked {
       if (!last) {
         if (caller.settled) this.offer(false);
         else this.give(caller);
-      } else if (caller.settled) this.#handOn(nobody(last), 0, last).catch(() => {});
+      } else if (caller.settled) this.#handOn(departed(last), 0, last).catch(() => {});
       else if (isStillNext(this.#possession(hold), caller, this, clocks.mono.now())) this.#pass(hold, caller);
       else {
         this.#putBack(caller);
-        this.#giveBack(nobody(last), 0).catch(() => {});
+        this.#giveBack(departed(last), 0).catch(() => {});
       }
       return;
     }
@@ -569,7 +567,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.drop();
     if (isNews) {
-      const by = { ...nobody(last), firstToken: this.#firstToken ?? hold.token };
+      const by = { ...departed(last), firstToken: this.#firstToken ?? hold.token };
       this.#tellLost(by, 0, new LockLostError(hold.name, answer.is));
     }
     if (!caller.settled) this.#putBack(caller);
@@ -659,11 +657,11 @@ export class Place implements Expecting, LeaseOwner, Linked {
   #resume(hold: Hold, last: SharedLease): void {
     this.context.events.step(() => {
       if (!hold.isRevoked) {
-        this.#handOn(nobody(last), 0, last).catch(() => {});
+        this.#handOn(departed(last), 0, last).catch(() => {});
         return;
       }
       this.drop();
-      this.#tellLost(nobody(last), 0, new LockLostError(hold.name, "revoked"));
+      this.#tellLost(departed(last), 0, new LockLostError(hold.name, "revoked"));
       this.ask();
     });
   }
@@ -797,6 +795,6 @@ const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
 const RELEASED: ReleaseAnswer = { is: "released" };
 
 /** Its caller has left, and no caller waits for the answer about the hold. */
-function nobody({ name, kind, call, units, token, hold }: SharedLease): Departure {
+function departed({ name, kind, call, units, token, hold }: SharedLease): Departure {
   return { name, kind, call, units, token, firstToken: undefined, hold, settle() {}, lostAtRelease() {} };
 }

@@ -183,7 +183,7 @@ export class Acquisition implements Expecting {
     if (command.isFirst) lock.firstTries++;
     if (mode !== "again") this.#to("asking", hold);
     this.#command = command;
-    health.askedAt ??= command.sent.mono;
+    health.asked(command.sent.mono);
     if (yielded && kind.yield) kind.yield(yielded.hold, command);
     else if (command.nonce !== null) this.#askFirst(command);
     else kind.attempt(command);
@@ -242,9 +242,7 @@ export class Acquisition implements Expecting {
     const lock = this.#lock;
     const { health } = lock;
     const isAwaited = this.#isAwaited(command);
-    health.askedAt = null;
-    health.saidAt = sent.mono;
-    if (health.failure !== undefined) health.answered();
+    health.said(sent.mono);
     if (answer.is === "held") this.#wakes?.met(sent.mono, command.isWoken, answer);
     if (!isAwaited) {
       // RACE: a grant message was read before this reply: then the grant counts, and the hold has

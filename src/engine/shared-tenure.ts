@@ -175,7 +175,7 @@ export class SharedTenure extends Tenure implements Openness {
     this.isJoining = true;
     this.#stay();
     const sent = now();
-    health.askedAt ??= sent.mono;
+    health.asked(sent.mono);
     // A hold that may stay is requested only for the window.
     const lease = this.#lingers ? this.ttlFor(head.terms) : head.terms.lease;
     this.hold.asks(lease, sent.mono);

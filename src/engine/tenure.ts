@@ -158,7 +158,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     const sent = now();
     const flag = this.lock.flag && waiter.terms.linger > 0 ? 2 : this.lock.flag;
     hold.asks(ttl, sent.mono);
-    health.askedAt ??= sent.mono;
+    health.asked(sent.mono);
     try {
       const answer = await kind.confirm(hold, ttl, within, flag);
       health.answered();

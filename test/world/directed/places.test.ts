@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { scene } from "./scene.ts";
-import { outcomeOf, parked, warm } from "./steps.ts";
+import { type Scene, scene } from "./scene.ts";
+import type { SceneProcess } from "./scene-process.ts";
+import { noting, outcomeOf, parked, warm } from "./steps.ts";
 
 // Races of one place: what comes before the answer to its command, while it renews its hold for the
 // next caller, while that caller waits for a turn of the event loop, or after its hold has ended.
@@ -118,11 +119,7 @@ test(
     await warm(world, far, holder);
     const held = await holder.take("fairLock");
     const order: string[] = [];
-    const line = async (one: typeof near, who: string): Promise<void> => {
-      const lease = await one.take("fairLock");
-      order.push(who);
-      await lease.unlock();
-    };
+    const line = noting(order, "fairLock");
     const names = Array.from({ length: 12 }, (_, i) => `${i}`);
     const waiting = names.map((name) => line(near, name));
     await world.until(() => world.redis.queue("fair:a").length === names.length);
@@ -157,22 +154,27 @@ test(
   }),
 );
 
+/** Its caller has left, and a copy of the acquire that queued its hold is under way as text. */
+async function sentAsText(world: Scene, near: SceneProcess, far: SceneProcess): Promise<void> {
+  await warm(world, near, far);
+  const held = await far.take("lock");
+  const queued = near.on("acquire").executed(() => near.commands.cut({ back: 50 }));
+  const waiting = near.take("lock");
+  await queued;
+  world.redis.flushScripts();
+  world.redis.learnScripts({ except: "acquire" });
+  await held.unlock();
+  // By the message: the connection for commands is not back.
+  const unlocking = (await waiting).unlock();
+  await near.on("acquire").unknown();
+  await unlocking;
+}
+
 test(
   "a copy of an acquire, sent again as text, takes the lock after its hold was released: it is given back",
   scene(async (world) => {
     const [near, far] = world.processes(2);
-    await warm(world, near, far);
-    const held = await far.take("lock");
-    const queued = near.on("acquire").executed(() => near.commands.cut({ back: 50 }));
-    const waiting = near.take("lock");
-    await queued;
-    world.redis.flushScripts();
-    world.redis.learnScripts({ except: "acquire" });
-    await held.unlock();
-    // By the message: the connection for commands is not back.
-    const unlocking = (await waiting).unlock();
-    await near.on("acquire").unknown();
-    await unlocking;
+    await sentAsText(world, near, far);
     await near.on("acquire").answered();
     await world.pass(5);
     const next = await far.tryTake("lock");
@@ -185,17 +187,7 @@ test(
   "the same copy takes the lock, and its reply is lost with the connection: it is given back all the same",
   scene(async (world) => {
     const [near, far] = world.processes(2);
-    await warm(world, near, far);
-    const held = await far.take("lock");
-    const queued = near.on("acquire").executed(() => near.commands.cut({ back: 50 }));
-    const waiting = near.take("lock");
-    await queued;
-    world.redis.flushScripts();
-    world.redis.learnScripts({ except: "acquire" });
-    await held.unlock();
-    const unlocking = (await waiting).unlock();
-    await near.on("acquire").unknown();
-    await unlocking;
+    await sentAsText(world, near, far);
     near.losesCommands("fail");
     await near.on("acquire").executed(() => near.commands.cut());
     await world.pass(50);
@@ -480,19 +472,15 @@ test(
     const [holder, near] = world.processes(2);
     const held = await holder.take("fairLock");
     const order: string[] = [];
-    const line = async (who: string): Promise<void> => {
-      const lease = await near.take("fairLock");
-      order.push(who);
-      await lease.unlock();
-    };
+    const line = noting(order, "fairLock");
     // Its subscription is acknowledged after the first caller's try was sent, and before its answer.
     await (await near.take("lock", { name: "w" })).unlock();
     await world.pass(0.3);
     const tried = near.on("acquire").executed(() => near.commands.freezeReplies(100));
-    const waiting = [line("first")];
+    const waiting = [line(near, "first")];
     await tried;
     await world.pass(1);
-    waiting.push(line("second"));
+    waiting.push(line(near, "second"));
     await world.until(() => world.redis.queue("fair:a").length === 2);
     await held.unlock();
     await Promise.all(waiting);

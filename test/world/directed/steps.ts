@@ -49,6 +49,15 @@ export async function inTurn({ timed }: Scene, ...waiting: readonly Promise<Scen
   }
 }
 
+/** A caller that takes it, and notes its name as soon as it has it. */
+export function noting(order: string[], kind: KindName) {
+  return async (one: SceneProcess, who: string): Promise<void> => {
+    const lease = await one.take(kind);
+    order.push(who);
+    await lease.unlock();
+  };
+}
+
 /** What becomes of a call: its error's code and reason, or null. */
 export const outcomeOf = (
   call: Promise<unknown>,

@@ -1,20 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { scene } from "./scene.ts";
-import type { SceneProcess } from "./scene-process.ts";
+import { noting } from "./steps.ts";
 
 // Callers of a fair lock that come before their process receives messages: in order, and never worse
 // off than by asking.
 
 const LONG = 3_600_000;
-
-/** Callers that take it and note their names, in the order in which they had it. */
-function line(order: string[]) {
-  return async (one: SceneProcess, who: string): Promise<void> => {
-    const lease = await one.take("fairLock");
-    order.push(who);
-    await lease.unlock();
-  };
-}
 
 test(
   "callers are served in the order of arrival, including the first one, which tried",
@@ -23,7 +14,7 @@ test(
     const held = await holder.take("fairLock");
     const order: string[] = [];
     const names = Array.from({ length: 20 }, (_, i) => `${i}`);
-    const call = line(order);
+    const call = noting(order, "fairLock");
     const waiting = names.map((name) => call(cold, name));
     await world.pass(100);
     expect(world.redis.queue("fair:a")).toHaveLength(20);
@@ -39,7 +30,7 @@ test(
     const [holder, cold] = world.processes(2);
     const held = await holder.take("fairLock");
     const order: string[] = [];
-    const call = line(order);
+    const call = noting(order, "fairLock");
     cold.withoutMessages(300);
     const waiting = [call(cold, "first"), call(cold, "second")];
     await cold.on("acquire").answered();
@@ -61,7 +52,7 @@ test(
     cold.withoutMessages(700);
     const held = await other.take("fairLock");
     const order: string[] = [];
-    const call = line(order);
+    const call = noting(order, "fairLock");
     const waiting = [call(cold, "first")];
     // That it is held; it subscribes, and tries meanwhile.
     await cold.on("acquire").answered();
@@ -102,7 +93,7 @@ describe("while the connection for messages hangs", () => {
       one.heard("error");
       const held = await other.take("fairLock");
       const order: string[] = [];
-      const call = line(order);
+      const call = noting(order, "fairLock");
       const waiting: Promise<void>[] = [];
       const names = ["0", "1", "2", "3"];
       for (const name of names) {

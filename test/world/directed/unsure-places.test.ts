@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { REPLY_TIMEOUT } from "../../../src/defaults.ts";
 import { scene } from "./scene.ts";
-import type { SceneProcess } from "./scene-process.ts";
-import { outcomeOf, warm } from "./steps.ts";
+import { noting, outcomeOf, warm } from "./steps.ts";
 
 // A place that cannot be sure: whether an earlier copy of its command has run, whether its hold is
 // over, whether another process waits, or whether messages arrive.
@@ -42,15 +41,6 @@ test(
   }),
 );
 
-/** Callers note their names when they have it. */
-function noting(order: string[]) {
-  return async (one: SceneProcess, who: string): Promise<void> => {
-    const lease = await one.take("lock");
-    order.push(who);
-    await lease.unlock();
-  };
-}
-
 test(
   "a holder's connection for messages is cut when another process begins to wait: that one comes first",
   scene(async (world) => {
@@ -58,7 +48,7 @@ test(
     await warm(world, near, far);
     await warm(world, far, near);
     const order: string[] = [];
-    const line = noting(order);
+    const line = noting(order, "lock");
     const held = await near.take("lock");
     const waiting = [line(near, "near")];
     near.messages.cut();
@@ -78,7 +68,7 @@ test(
     await warm(world, near, far);
     await warm(world, far, near);
     const order: string[] = [];
-    const line = noting(order);
+    const line = noting(order, "lock");
     const before = await far.take("lock");
     const first = near.take("lock");
     const waiting = [line(near, "near")];
@@ -129,22 +119,14 @@ test(
     const [holder, near] = world.processes(2);
     const held = await holder.take("fairLock");
     const order: string[] = [];
-    const waiting: Promise<void>[] = [];
-    const line = (who: string): void => {
-      const turn = async (): Promise<void> => {
-        const lease = await near.take("fairLock");
-        order.push(who);
-        await lease.unlock();
-      };
-      waiting.push(turn());
-    };
+    const line = noting(order, "fairLock");
     const names = Array.from({ length: 40 }, (_, i) => `${i}`);
-    line("first");
+    const waiting = [line(near, "first")];
     await near.on("acquire").answered();
     await near.on("probe").answered(async () => {
       // One after the other, and no turn of the event loop in between.
       for (const name of names) {
-        line(name);
+        waiting.push(line(near, name));
         await null;
       }
     });

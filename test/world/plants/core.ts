@@ -227,8 +227,8 @@ export const core: readonly Plant[] = [
     bug: "An answer to a command that was sent before a call counts as one about the time after it.",
     promise: "A call says that a lock is busy only if another caller had it after the call.",
     file: "src/core/place.ts",
-    replaces: "health.saidAt = sent.mono;",
-    by: "health.saidAt = clocks.mono.now();",
+    replaces: "health.said(sent.mono);",
+    by: "health.said(clocks.mono.now());",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -268,7 +268,7 @@ export const core: readonly Plant[] = [
     promise: "A hold that no caller has is given back.",
     file: "src/core/place.ts",
     replaces:
-      "} else if (caller.settled) this.#handOn(nobody(last), 0, last).catch(() => {});\n      else if",
+      "} else if (caller.settled) this.#handOn(departed(last), 0, last).catch(() => {});\n      else if",
     by: "} else if",
     test: {
       project: "world",
@@ -317,7 +317,7 @@ export const core: readonly Plant[] = [
   },
   {
     name: "the end of a process queues again",
-    bug: "A lock is yielded while the process ends, and its new place in the queue gets it for nobody.",
+    bug: "A lock is yielded while the process ends, and its new place in the queue gets it for no caller.",
     promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
     file: "src/core/place.ts",
     replaces: "this.resource.isHeard && !isEnding) {",
@@ -537,7 +537,7 @@ export const core: readonly Plant[] = [
     },
   },
   {
-    name: "a try that has ended starts nobody",
+    name: "a try that has ended starts no other caller",
     bug: "The try of an earlier caller is answered, and those that were to queue after it go on waiting.",
     promise: "A call ends.",
     file: "src/core/resource.ts",
@@ -615,7 +615,7 @@ export const core: readonly Plant[] = [
     },
   },
   {
-    name: "a process that is told of nobody hands on",
+    name: "a process that would not be told of waiters hands on",
     bug: "A process that receives no message goes on by itself after its hand-offs are used up.",
     promise: "After another process has begun to wait, at most 16 more local hand-offs, for at most 25 ms.",
     file: "src/core/next.ts",
@@ -694,7 +694,7 @@ export const core: readonly Plant[] = [
   },
   {
     name: "an id that has only a number of ours is ours",
-    bug: "A message of anybody that has the number of a hold is believed.",
+    bug: "A message of any sender that has the number of a hold is believed.",
     promise: "A message that no script can have written does not make a client send anything.",
     file: "src/redis/hold-ids.ts",
     replaces: "return id.slice(-WIDTH) === digitsOf(number) + this.#secretOf(number);",
@@ -719,7 +719,7 @@ export const core: readonly Plant[] = [
     },
   },
   {
-    name: "a lease that is over has no caller's attention",
+    name: "a lease past its deadline keeps a call waiting",
     bug: "The wall clock has stepped past a deadline, and a call that comes then waits for that lease.",
     promise: "On its next line `held` is false and `lease.signal` is aborted with `expired`.",
     file: "src/core/states.ts",
@@ -823,7 +823,7 @@ export const core: readonly Plant[] = [
     },
   },
   {
-    name: "a lease that Redis outruns is tried for ever",
+    name: "a lease that Redis outruns is tried endlessly",
     bug: "Redis is slower than a lease, and was fast once: its caller takes the lock for nothing again and again.",
     promise: "A call ends.",
     file: "src/core/lease-too-short.ts",
