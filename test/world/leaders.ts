@@ -54,6 +54,7 @@ const runAsLeader: Pattern = async (run, member, name) => {
   };
   let [terms, inside] = [0, 0];
   let last: Holding | null = null;
+  let hasEnded = false;
   ask();
   story.tell(process.name, `asks to run as the leader of ${name}`);
   const options = { value: client.id, signal: controller.signal };
@@ -73,14 +74,21 @@ const runAsLeader: Pattern = async (run, member, name) => {
     if (process.isDead) return 0;
     await leave(run, holding);
     last = holding;
-    request = requestOf(run, member, name);
-    ask();
+    // The call waits for a further term only if this one was lost, which its release may find out.
+    const again = (): void => {
+      if (hasEnded || !term.lost || process.isDead) return;
+      request = requestOf(run, member, name);
+      ask();
+    };
+    if (term.lost) again();
+    else term.signal.addEventListener("abort", again);
     return terms;
   });
   const outcome = await running.then(
     (result) => ({ result }),
     (error: unknown) => ({ error }),
   );
+  hasEnded = true;
   run.requests.delete(request);
   if (process.isDead) return;
   if ("error" in outcome) refuse(run, request, outcome.error);
