@@ -68,9 +68,11 @@ export const several = (run: Run): Check => {
       const isUsedByNone = [...run.holdings].every(
         ([name]) => !MEMBERS.test(name) || run.inside(name).length === 0,
       );
-      const isFree = held.every(({ name, process }) => {
-        const owner = run.memberOf(process);
-        return !MEMBERS.test(name) || (owner !== undefined && run.isWell(owner) && !run.isClosing(owner));
+      const isFree = held.every((one) => {
+        const owner = run.memberOf(one.process);
+        const isWell = owner !== undefined && run.isWell(owner) && !run.isClosing(owner);
+        // A hold that a late copy has brought back stays until its end.
+        return !MEMBERS.test(one.name) || (isWell && !run.grants.of(one)?.isGhost);
       });
       // One that cannot reach Redis waits alone.
       const areWell = calls.every(({ member }) => run.isWell(member));
