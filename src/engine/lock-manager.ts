@@ -2,7 +2,7 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
-import type { LockKind, Withdrawer } from "../core/lock-kind.ts";
+import type { Leavable, LockKind, Withdrawer } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
@@ -369,16 +369,20 @@ export class LockManager implements Context {
    * RACE: the network delivers a copy of an acquire after its hold has ended. The copy owns the
    * lock, and only the recalls of those that wait for it report that (`ttl` null).
    *
-   * RACE: a recall crosses the release of its hold. If the server does not know that script, the
-   * release is sent once more, after the withdrawal: it would find nothing, and report a loss. The
-   * next recall comes after the answer, if the hold still owns the lock then.
+   * RACE: the message crosses the release of its hold. If the server does not know that script, the
+   * release is sent once more, after the withdrawal: it would find nothing, and report a loss. So
+   * the withdrawal waits for the answer. (A recall comes again if the hold still owns the lock then.)
    */
   #leaveUnexpected(id: string, key: string, ttl: number | null): void {
     const lock = this.commands.keys.granted(key);
     const kind = lock && this.#granting.get(lock.protocol);
     if (!kind || (ttl === null && this.isNamed(id))) return;
+    const withdraw = async (hold: Leavable): Promise<void> => {
+      if (this.isNamed(id)) throw new Error("a command about it is under way");
+      await kind.withdraw(hold);
+    };
     // Each re-check of a waiter sends the recall again: the withdrawal needs no long life.
-    this.cleanup.add(kind, { id, name: lock.name }, ttl ?? 0);
+    this.cleanup.add({ withdraw }, { id, name: lock.name }, ttl ?? 0);
   }
 
   isNamed(id: string): boolean {

@@ -71,7 +71,7 @@ export const several = (run: Run): Check => {
       const isFree = held.every((one) => {
         const owner = run.memberOf(one.process);
         const isWell = owner !== undefined && run.isWell(owner) && !run.isClosing(owner);
-        // A hold that a late copy has brought back stays until its end.
+        // A hold that a late copy has brought back stays until its end, and no call has it.
         return !MEMBERS.test(one.name) || (isWell && !run.grants.of(one)?.isGhost);
       });
       // One that cannot reach Redis waits alone.
@@ -94,7 +94,8 @@ export const several = (run: Run): Check => {
             isMine(one) &&
             one.name > name &&
             together?.names.includes(one.name) &&
-            !isUsed(one.name, request),
+            !isUsed(one.name, request) &&
+            !run.grants.of(one)?.isGhost,
         );
         // It may have just left: then its release is under way.
         if (!later || !run.isWell(member)) continue;

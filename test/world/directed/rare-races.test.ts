@@ -170,6 +170,35 @@ test.each(["lock", "fair read"] as const)(
     })(),
 );
 
+test.each(["lock", "fair write"] as const)(
+  "%s: a grant is read after the release was sent, whose script Redis has forgotten: no loss is reported",
+  (kind) =>
+    scene(async (world) => {
+      const [holder, waiter, other] = world.processes(3);
+      const [lease, elsewhere] = [await holder.take(kind), await holder.take(kind, { name: "b" })];
+      const waiting = waiter.take(kind);
+      const { signal, abort } = abortable();
+      const leaving = other.take(kind, { name: "b", signal });
+      await world.pass(100);
+      waiter.messages.freezeReplies(60);
+      const checked = waiter.on("recheck").executed();
+      await lease.unlock();
+      await world.pass(50);
+      // A look at what it has found tells the waiter of its grant, before the message does.
+      waiter.commands.cut({ back: 1 });
+      await checked;
+      const mine = await waiting;
+      world.redis.flushScripts();
+      waiter.commands.freezeReplies(30);
+      const left = mine.unlock();
+      // So Redis knows the script of a withdrawal.
+      abort();
+      await expect(leaving).rejects.toThrow("enough");
+      await left;
+      await elsewhere.unlock();
+    })(),
+);
+
 function abortable(): { readonly signal: AbortSignal; readonly abort: () => void } {
   const controller = new AbortController();
   return { signal: controller.signal, abort: () => controller.abort(new Error("enough")) };

@@ -208,6 +208,21 @@ export const client: readonly Plant[] = [
     },
   },
   {
+    name: "a late grant withdraws what is being released",
+    bug:
+      "A grant is read after the release was sent: the hold is withdrawn before that release, which Redis " +
+      "gets again because it had forgotten the script, and which finds nothing.",
+    promise: "`unlock()` resolves if nothing was lost.",
+    file: "src/engine/lock-manager.ts",
+    replaces: "if (this.isNamed(id)) throw new Error",
+    by: "if (id === null) throw new Error",
+    test: {
+      project: "world",
+      file: "test/world/directed/rare-races.test.ts",
+      title: "a grant is read after the release was sent, whose script Redis has forgotten",
+    },
+  },
+  {
     name: "events are told in the middle of a step",
     bug: "A listener is called before the state is what its event says, and may change it.",
     promise: "A listener may unlock, take or abort something in the statement in which it is called.",

@@ -91,5 +91,10 @@ export const once: readonly Plant[] = [
     file: "lua/once/begin.lua",
     replaces: `if ARGV[5] == "keep" then`,
     by: "if false then",
+    test: {
+      project: "world",
+      file: "test/world/directed/run-once.test.ts",
+      title: "the next run begins after its time",
+    },
   },
 ];
