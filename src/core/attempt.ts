@@ -1,7 +1,7 @@
 import type { Hold } from "../engine/lease/hold.ts";
 import type { AttemptAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
-import type { AttemptOptions, Callback, LockKind } from "./lock-kind.ts";
+import type { AttemptOptions, Callback, LockKind, Run } from "./lock-kind.ts";
 import type { Release } from "./release.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
@@ -19,7 +19,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly after: Hold | null;
   readonly channel: AttemptOptions["channel"];
   readonly flag: AttemptOptions["flag"];
-  readonly run = null;
+  readonly run: Run | null;
   /** Is it a try for a caller that will queue? */
   readonly isFirst: boolean;
   /** Has every message been received since it was sent? */
@@ -39,6 +39,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     const { terms, batchedTry, passes } = head;
     this.sent = isAgain ? now() : hold.sent;
     this.lease = terms.lease;
+    this.run = place.run;
     this.entryTtl = isAgain ? entryTtl(place.position) : 0;
     this.isFirst = mode === "try" && place.line.waiting > 0;
     this.isHeard = channel.isHeard;
@@ -75,6 +76,7 @@ interface Asker {
   readonly line: { readonly waiting: number };
   /** In the queue, as Redis last reported it. */
   readonly position: number | null;
+  readonly run: Run | null;
   answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void;
   failed(attempt: Attempt, error: unknown): void;
 }

@@ -1,9 +1,8 @@
 import { LockLostError } from "../api/errors.ts";
-import { ofHolder, ofLoss } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, STAY_RENEWAL } from "../defaults.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
-import { DONE, refused, releaseOutcome } from "../engine/lease/release-outcome.ts";
+import { DONE, refused } from "../engine/lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
 import {
   type AttemptAnswer,
@@ -22,14 +21,16 @@ import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import { fits } from "./fits.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
-import { BLOCKED, type LockKind } from "./lock-kind.ts";
+import { BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isStillNext, next, type Possession } from "./next.ts";
+import { isFor, runFrom, unitsOf } from "./permits.ts";
 import type { Expecting, Port } from "./port.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import { backOff, nextTry, sleep } from "./schedule.ts";
 import { APART, ASKING, CLAIMING, IDLE, OWNED, PARKED, RESTING, type State, SUBSCRIBING } from "./states.ts";
+import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -58,6 +59,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
   claim: Claim | null = null;
   /** Position in the queue, as Redis last reported it. */
   position: number | null = null;
+  /** For permits: those that its hold is asked for, and how many it got. Null: a hold has one unit. */
+  run: Run | null = null;
+  #units = 1;
   /** Tries of its first caller that got the lock after the caller's lease was over. */
   leaseTooShort: LeaseTooShort | null = null;
   /** Its time: of its next re-check or try. Only `Timers` writes these. */
@@ -176,6 +180,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       this.subscribe(first);
       return;
     }
+    if (kind.policy === "pooled") this.run = runFrom(first, context.window);
     const hold = context.newHold(kind, name, this, first.terms.label);
     this.to(ASKING, hold);
     kind.attempt(this.#attempt(mode, hold, first, channel, null));
@@ -248,6 +253,27 @@ export class Place implements Expecting, LeaseOwner, Linked {
     context.selfWait.look(resource, this.line.first);
     const { first } = this.line;
     if (first) kind.attempt(this.#attempt("again", hold, first, resource.look(), null));
+  }
+
+  /**
+   * For permits: another caller is first. RACE: its place asks for the former caller's permits, and
+   * never changes. If those are more than the present caller wants, the place could wait forever; if
+   * fewer, the permits would be given up when they come. So take a new place, after all others: at
+   * most once per caller, because the first one stays first until it has its permits, or leaves.
+   */
+  reconsider(): void {
+    const { run, hold, line } = this;
+    if (!run || !hold || !line.first || isFor(run, line.first.terms)) return;
+    hold.asks(LEASE_TIME);
+    this.drop();
+    this.ask();
+  }
+
+  /** Others of this process have given its callers what they wanted. */
+  served(): void {
+    // They may come back at once, and would find that this process has given up its place.
+    if (this.line.first) this.state.left(this);
+    else atTurnEnd(() => this.context.events.step(() => this.state.left(this)));
   }
 
   /** Anything left of its hold in Redis must go. */
@@ -353,7 +379,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       // ended, and a copy of the command that Redis ran after that took the lock once more. RACE: its
       // release is under way, and the server does not know that script: the release would be sent
       // again, after this withdrawal, and report a loss.
-      if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);
+      if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);
     } else if (isOld) {
       context.inbox.forget(hold);
       this.attempt = null;
@@ -389,7 +415,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       // RACE: its new hold was granted before its answer was lost. So Redis has run it.
       if (isAwaited) attempt.release?.failed(error);
       else attempt.release?.answered(RELEASED);
-      if (!isAwaited) this.#leaveUnlessCurrent(attempt.hold);
+      if (!isAwaited) this.#leaveIfOver(attempt.hold);
       else {
         this.attempt = null;
         this.state.failed(this, error);
@@ -398,10 +424,10 @@ export class Place implements Expecting, LeaseOwner, Linked {
     });
   }
 
-  /** The last copy's effect is unknown. */
-  #leaveUnlessCurrent(hold: Hold): void {
+  /** The last copy's effect is unknown. RACE: the hold may be in use here since its grant was read. */
+  #leaveIfOver(hold: Hold): void {
     const { context, kind } = this;
-    if (this.hold !== hold) context.leave(kind, hold);
+    if (!context.inbox.isExpected(hold)) context.leave(kind, hold);
   }
 
   // ---- messages about its hold
@@ -474,6 +500,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     hold.owned(grant, sent, flag, mono, wall);
     this.#firstToken = null;
     this.tokensUntil = this.#renewedAt = 0;
+    this.#units = grant.units ?? this.run?.units ?? 1;
     this.offer(sent !== null, mono, wall);
   }
 
@@ -483,7 +510,9 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const { first } = this.line;
     if (!hold) return;
     const left = hold.left(mono, wall);
-    const isWanted = first !== null && left > 0 && !hold.isRevoked;
+    // The caller that it was asked for may have left. Those after the first do not enter before it.
+    const isEnough = !this.run || (first !== null && unitsOf(first.terms) <= this.#units);
+    const isWanted = first !== null && left > 0 && !hold.isRevoked && isEnough;
     const isFull = isDirect && first !== null && hold.mayLive >= first.terms.lease;
     const how = isWanted ? fits(hold, left, first.terms, context.window, isFull) : "too much";
     if (first && how === "enough" && !kind.isConfirmed) this.give(first, mono, wall);
@@ -504,15 +533,22 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   give(caller: Waiter, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
-    const { hold, line, context, kind } = this;
+    const { hold, line, context, kind, run } = this;
     if (!hold) return;
     const { since } = caller;
     const { events } = context;
+    this.leaseTooShort = null;
+    if (run) {
+      // It serves several callers; for the others this place asks anew.
+      this.to(IDLE);
+      this.resource.pool(hold, run, this.#units).begin(line, caller);
+      this.ask();
+      return;
+    }
     line.remove(caller);
     this.to(OWNED, hold);
     const lease = new SharedLease(hold, caller.terms, this, caller, mono, wall);
     this.holder = lease;
-    this.leaseTooShort = null;
     const soon = hold.passes > 0 && kind.hasStays ? this.#renewAt(hold, mono) : Number.POSITIVE_INFINITY;
     context.watchdog.watch(lease, soon, wall);
     caller.give(lease);
@@ -520,10 +556,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       line.tellBusy();
       if (line.waiting > 0) this.resource.listen();
     }
-    if (events.isUsed && events.hears("acquire")) {
-      const waitedFor = mono - since;
-      events.tell("acquire", { ...ofHolder(lease), waitedFor, passed: hold.passes > 0, kept: false });
-    }
+    if (events.isUsed) tellAcquired(events, lease, mono - since, hold.passes > 0, false);
   }
 
   /**
@@ -568,7 +601,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.drop();
     if (isNews) {
       const by = { ...departed(last), firstToken: this.#firstToken ?? hold.token };
-      this.#tellLost(by, 0, new LockLostError(hold.name, answer.is));
+      tellLost(this.context.events, by, 0, new LockLostError(hold.name, answer.is));
     }
     if (!caller.settled) this.#putBack(caller);
     if (isOver && !caller.settled && !last) this.#outrun(caller, sent);
@@ -621,8 +654,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const held = mono - lease.since;
     this.#ended(lease);
     if (!by) throw new TypeError("the release of a lock that is not held");
-    if (!lease.isTaken && events.isUsed && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), heldFor: held });
+    if (events.isUsed) tellReleased(events, lease, held);
     return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by, mono, wall);
   }
 
@@ -661,7 +693,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
         return;
       }
       this.drop();
-      this.#tellLost(departed(last), 0, new LockLostError(hold.name, "revoked"));
+      tellLost(this.context.events, departed(last), 0, new LockLostError(hold.name, "revoked"));
       this.ask();
     });
   }
@@ -705,26 +737,6 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.holder = null;
   }
 
-  /** Was it lost before its release? */
-  lossOf(
-    hold: Hold,
-    by: Departure,
-    held: number,
-    answer: ReleaseAnswer,
-    isBroken: boolean,
-  ): LockLostError | null {
-    const loss = releaseOutcome(hold, answer, isBroken, this.kind);
-    if (!loss) return null;
-    by.lostAtRelease(loss);
-    this.#tellLost(by, held, loss);
-    return loss;
-  }
-
-  #tellLost(by: Departure, held: number, error: LockLostError): void {
-    const { events } = this.context;
-    if (events.hears("lost")) events.tell("lost", ofLoss(by, held, error));
-  }
-
   /** The hold is gone: its holder has lost it. */
   lose(reason: LossReason, by: string | null = null): void {
     this.holder?.lose(reason, by);
@@ -736,7 +748,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
     lease.firstToken = this.#firstToken ?? lease.hold.token;
     this.drop();
     this.ask();
-    this.#tellLost(lease, held, error);
+    tellLost(this.context.events, lease, held, error);
   }
 
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
@@ -779,7 +791,11 @@ interface Home {
   firstTried(): void;
   /** This caller waits for one of its own client. */
   awaitSelfWait(caller: Waiter): void;
+  /** Until the microtasks have run, more callers may come that one command can serve. */
+  readonly isGathering: boolean;
   refuseSince(before: number, error: () => Error): void;
+  /** A hold of permits came: its users are its own. */
+  pool(hold: Hold, run: Run, units: number): { begin(line: Line, first: Waiter): void };
   /** The place has its first caller; it has none left. */
   came(place: Place): void;
   gone(place: Place): void;

@@ -4,7 +4,7 @@ import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
 import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
-import type { AttemptOptions, LockKind, Withdrawer } from "./lock-kind.ts";
+import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Waiting } from "./waiting.ts";
 
 /**
@@ -23,7 +23,13 @@ export interface Port {
     watch(lease: SharedLease, soon?: number, wall?: number): void;
   };
   /** How many releases are under way, and whether `close()` waits for them. */
-  readonly cleanup: { releases: number; readonly isEnding: boolean; look(): void };
+  readonly cleanup: {
+    releases: number;
+    readonly isEnding: boolean;
+    look(): void;
+    /** The same as `leave`, for a hold that may live for `ms` more, and whose messages go on. */
+    add(kind: Withdrawer, hold: Leavable, ms: number): void;
+  };
   /** Leases whose holders want to know when another caller waits. */
   readonly wanted: {
     readonly leases: { readonly size: number };
@@ -75,7 +81,10 @@ export interface Inbox {
   ready(channel: string): Promise<void>;
   /** Subscribes while the client's first command is under way. */
   prepare(channel: string): void;
+  /** From now on this receives the hold's messages. */
+  expect(hold: Hold, expecting: Expecting): void;
   forget(hold: Hold): void;
+  isExpected(hold: Hold): boolean;
 }
 
 /** Receives the messages about its hold. */

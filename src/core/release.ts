@@ -1,4 +1,3 @@
-import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import { unconfirmed } from "../engine/lease/release-outcome.ts";
@@ -6,6 +5,7 @@ import type { Departure } from "../engine/lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Callback, LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";
+import { lossOf } from "./telling.ts";
 
 /** The command that gives a hold back, and the caller that awaits it, which had it for `held` ms. */
 export class Release implements Callback<ReleaseAnswer> {
@@ -38,7 +38,7 @@ export class Release implements Callback<ReleaseAnswer> {
     const { commands, events } = this.place.context;
     const isBroken = commands.epoch !== this.#epoch;
     events.step(() => {
-      const loss = this.place.lossOf(this.hold, this.by, this.held, answer, isBroken);
+      const loss = lossOf(this.place, this.by, this.held, answer, isBroken);
       this.#end(loss ? failing(loss) : undefined);
     });
   }
@@ -61,13 +61,28 @@ export class Release implements Callback<ReleaseAnswer> {
 /** The place whose hold it was. */
 interface Releasing {
   readonly kind: LockKind;
-  readonly context: Port;
-  /** Was the hold lost before its release? Then its holder is notified. */
-  lossOf(
-    hold: Hold,
-    by: Departure,
-    held: number,
-    answer: ReleaseAnswer,
-    isBroken: boolean,
-  ): LockLostError | null;
+  readonly context: Pick<Port, "commands" | "cleanup" | "events" | "leave">;
+}
+
+/**
+ * A shrink was not answered: until Redis has processed one, others wait for those units, at most
+ * for as long as the hold lives. RACE: more units may be freed meanwhile. A hold only shrinks, so
+ * commands with the `stays` of their time may arrive in any order.
+ */
+export function shrinkAgain(
+  {
+    hold,
+    kind,
+    context,
+  }: Pick<Releasing, "kind"> & {
+    readonly hold: Hold;
+    readonly context: Pick<Port, "cleanup">;
+  },
+  stays: () => number,
+): void {
+  const withdraw = (): Promise<ReleaseAnswer> =>
+    new Promise((answered, failed) => {
+      kind.shrink?.(hold, stays(), { answered, failed });
+    });
+  context.cleanup.add({ withdraw }, hold, hold.mayLive);
 }

@@ -1,15 +1,22 @@
 import { LockUnavailableError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
+import { nextTick } from "../util/real-timers.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
-import type { AttemptOptions, LockKind } from "./lock-kind.ts";
+import type { Applicant } from "./fits.ts";
+import type { AttemptOptions, LockKind, Run } from "./lock-kind.ts";
 import { Place } from "./place.ts";
+import { Pool } from "./pool.ts";
 import type { Port } from "./port.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
 import { nextTry } from "./schedule.ts";
+import type { SharedHold } from "./shared-hold.ts";
 import type { Waiter } from "./waiter.ts";
 import { selfWaitAt, selfWaiter, type Waiting } from "./waiting.ts";
 
@@ -29,11 +36,14 @@ export class Resource {
   /** How many callers will queue as soon as the subscription is acknowledged. */
   subscribing = 0;
   /** The place of all callers here; null: there is none, or each caller has its own. */
-  #shared: Place | null = null;
+  shared: Place | null = null;
   readonly #all = new LinkedList<Place>();
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
   #isListening = false;
+  /** Its holds that serve several callers of this process. */
+  readonly #holds = new Set<SharedHold>();
+  isGathering = false;
 
   constructor(kind: LockKind, name: string, port: Port) {
     this.kind = kind;
@@ -49,7 +59,7 @@ export class Resource {
 
   /** The place for one more caller. */
   place(): Place {
-    if (this.#shared) return this.#shared;
+    if (this.shared) return this.shared;
     return new Place(this);
   }
 
@@ -57,20 +67,26 @@ export class Resource {
   came(place: Place): void {
     const { wake } = this.kind;
     this.#all.add(place);
-    if (wake.by === "grant" && !wake.solitary) this.#shared = place;
+    if (wake.by === "grant" && !wake.solitary) this.shared = place;
+    for (const hold of [...this.#holds]) hold.lineFormed();
   }
 
   /** No caller and no hold is left in this place. */
   gone(place: Place): void {
     if (!this.#all.delete(place)) return;
-    this.#shared = null;
-    if (this.#all.size > 0) return;
+    this.shared = null;
+    this.#endUnused();
+  }
+
+  #endUnused(): void {
+    if (this.#all.size > 0 || this.#holds.size > 0) return;
     if (this.#selfWait) this.port.timers.clear(this.#selfWait);
     this.port.left(this);
   }
 
   /** Is the lock held, or may Redis have an unanswered hold of its callers? */
   get isUnderWay(): boolean {
+    if (this.#holds.size > 0) return true;
     for (const { isOurs, hold } of this.#all)
       if (isOurs || (hold && this.port.commands.mayHaveReached(hold.sent.mono))) return true;
     return false;
@@ -85,6 +101,45 @@ export class Resource {
   /** The places of the same lock by another kind are in the same queue. RACE: see `RecheckGroup`. */
   useGroup(places: RecheckGroup): void {
     this.#places = places;
+  }
+
+  // ---- holds with several users
+
+  pool(hold: Hold, run: Run, units: number): Pool {
+    const pool = new Pool(this, hold, run, units);
+    this.#holds.add(pool);
+    this.port.inbox.expect(hold, pool);
+    return pool;
+  }
+
+  ended(hold: SharedHold): void {
+    this.#holds.delete(hold);
+    this.#endUnused();
+  }
+
+  /** May a caller enter without joining the line? None does while others are in it. */
+  get isOpen(): boolean {
+    if (this.shared) return false;
+    for (const { isOpen } of this.#holds) if (isOpen) return true;
+    return false;
+  }
+
+  /** A caller that need not join the line enters without a command. Null: it has to wait. */
+  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
+    for (const hold of this.#holds) {
+      const lease = hold.takeIn(comer, caller);
+      if (lease) return lease;
+    }
+    return null;
+  }
+
+  /** Several callers that have left get their answers together, and may come back together. */
+  gather(): void {
+    this.isGathering = true;
+    nextTick(() => {
+      this.isGathering = false;
+      if (this.shared?.state.word === "idle") this.shared.ask();
+    });
   }
 
   // ---- messages
@@ -194,7 +249,7 @@ export class Resource {
 
   /** The first such caller may not be the one for which the timer was set. */
   #selfWaits(): void {
-    const { holder } = this.#shared ?? {};
+    const { holder } = this.shared ?? {};
     const caller = holder && selfWaiter(this, holder);
     if (!caller || caller.isWarned) return;
     if (clocks.mono.now() < selfWaitAt(caller)) this.awaitSelfWait(caller);

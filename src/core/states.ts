@@ -70,6 +70,7 @@ function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
     p.position = position;
     resource.places.add(p);
     p.sleepFor(attempt, ttl);
+    p.reconsider();
     // RACE: a caller that does not wait has come since, and the holder may be gone by now. RACE: or one
     // that waits, and the holder was only asked whether it is in use.
     if (line.unanswered > 0 || (attempt.nonce !== null && !line.isAskingOnly)) p.recheck();
@@ -148,7 +149,10 @@ function sleepOn(p: Place, error: unknown): void {
 }
 
 function stopIfAlone(p: Place): void {
-  if (p.line.first) return;
+  if (p.line.first) {
+    p.reconsider();
+    return;
+  }
   // The entry may stay until it expires, and be granted at its end.
   p.hold?.asks(LEASE_TIME);
   p.drop();
@@ -167,7 +171,13 @@ const NOTHING: Omit<State, "word"> = {
   left: nothing,
 };
 
-export const IDLE: State = { ...NOTHING, word: "idle", came: ask };
+export const IDLE: State = {
+  ...NOTHING,
+  word: "idle",
+  came: (p) => {
+    if (!p.resource.isGathering) p.ask();
+  },
+};
 export const ASKING: State = {
   ...NOTHING,
   word: "asking",
@@ -210,6 +220,7 @@ interface Place {
     readonly isHeard: boolean;
     readonly mayQueue: boolean;
     readonly places: RecheckGroup;
+    readonly isGathering: boolean;
     listen(): void;
     selfTest(): void;
     awaitSelfWait(caller: Waiter): void;
@@ -221,6 +232,7 @@ interface Place {
   isHeldHere(): boolean;
   ask(): void;
   recheck(): void;
+  reconsider(): void;
   subscribe(first: Waiter): void;
   retry(): void;
   take(grant: Grant, sent: null, flag: 0): void;

@@ -1,7 +1,7 @@
 import { LockUnavailableError } from "../api/errors.ts";
 import { nounOf } from "../api/wording.ts";
 import type { LeaseTooShort } from "../core/lease-too-short.ts";
-import { type AttemptOptions, BLOCKED, type LockKind, type Run } from "../core/lock-kind.ts";
+import { type AttemptOptions, BLOCKED, type LockKind } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import type { RecheckGroup } from "../core/recheck-group.ts";
 import type { RedisHealth } from "../core/redis-health.ts";
@@ -22,7 +22,6 @@ import type { Context } from "./context.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import { Line } from "./line.ts";
 import type { LockChannel, Seen } from "./lock-channel.ts";
-import { isFor, runFrom } from "./policies/pooled.ts";
 import type { Waiter } from "./waiter.ts";
 import { WakeFilter } from "./wake-filter.ts";
 
@@ -58,8 +57,6 @@ export class Acquisition implements Expecting {
   readonly #wakes: WakeFilter | null;
   /** The command under way whose answer is awaited. */
   #command: Command | null = null;
-  /** For a semaphore: the permits requested for the hold. */
-  run: Run | null = null;
   /** Position in the queue, as Redis last reported it. */
   #position: number | null = null;
   /** Unsuccessful tries since the lock was ours, for kinds without messages. */
@@ -120,7 +117,6 @@ export class Acquisition implements Expecting {
         return;
       }
     }
-    this.run = kind.policy === "pooled" ? runFrom(head, context.window) : null;
     const hold = context.newHold(kind, lock.name, this, head.terms.label);
     this.#ask(hold, mode, head, seen, null);
     if (seen && !seen.isHeard) lock.channel.prepare(mode);
@@ -172,7 +168,6 @@ export class Acquisition implements Expecting {
       seen,
       isQueued,
       position: this.#position,
-      run: this.run,
       yielded,
     });
     if (this.#wakes) {
@@ -359,7 +354,7 @@ export class Acquisition implements Expecting {
     this.#tries = 0;
     this.#wakes?.owned();
     hold.owned(grant, sent, flag);
-    this.#lock.won(this, hold, grant, sent !== null);
+    this.#lock.won(this, hold, sent !== null);
   }
 
   // ---- messages about the hold, until it is owned
@@ -422,7 +417,6 @@ export class Acquisition implements Expecting {
       // come, and the holder was not notified of it. Or another caller that does not wait has come,
       // and the holder may be gone by now.
       if (line.unanswered > 0 || (command.nonce !== null && !line.isAskingOnly)) this.answerSoon();
-      this.reconsider();
       return;
     }
     if (position !== null) context.leave(kind, hold);
@@ -611,22 +605,6 @@ export class Acquisition implements Expecting {
     this.lookBefore(0);
   }
 
-  /**
-   * For a semaphore: another caller is first. RACE: its place asks for the former caller's permits,
-   * and never changes. If those are more than the present caller wants, the place could wait
-   * forever; if fewer, the permits would be given up when they come. So take a new place, after all
-   * others: at most once per caller, because the first one stays first until it has its permits, or
-   * leaves.
-   */
-  reconsider(): void {
-    const { hold, state } = this;
-    const { first } = this.line;
-    if (!this.run || state !== "parked" || !hold || !first || isFor(this.run, first.terms)) return;
-    hold.asks(LEASE_TIME);
-    this.#lock.context.leave(this.#lock.kind, hold);
-    this.start();
-  }
-
   // ---- its timer
 
   /**
@@ -686,10 +664,7 @@ export class Acquisition implements Expecting {
 
   /** The last caller may have left. */
   deserted(): void {
-    if (this.line.first) {
-      this.reconsider();
-      return;
-    }
+    if (this.line.first) return;
     // A caller that comes while the last try is still under way has not waited before.
     this.#tries = 0;
     if (this.state !== "parked") return;
@@ -762,7 +737,7 @@ export interface AcquisitionHome {
   /** A caller waits in Redis. */
   waits(head: Waiter): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
-  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
+  won(one: Acquisition, hold: Hold, isDirect: boolean): void;
   /** A caller's time is over: for its wait, or for its first command. */
   late(one: Acquisition, waiter: Waiter): void;
   /** No caller is left. */

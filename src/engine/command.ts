@@ -1,4 +1,4 @@
-import type { AttemptOptions, Callback, Run } from "../core/lock-kind.ts";
+import type { AttemptOptions, Callback } from "../core/lock-kind.ts";
 import { entryTtl } from "../core/schedule.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
@@ -23,7 +23,7 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly after: Hold | null;
   readonly channel: AttemptOptions["channel"];
   readonly flag: AttemptOptions["flag"];
-  readonly run: Run | null;
+  readonly run = null;
   nonce: string | null = null;
   /** Has every message about the lock been received since it was sent? */
   isHeard: boolean;
@@ -39,14 +39,13 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly #asking: Asking;
 
   constructor(asking: Asking, options: CommandOptions) {
-    const { hold, mode, head, flag, hasStays, window, seen, isQueued, position, run, yielded } = options;
+    const { hold, mode, head, flag, hasStays, window, seen, isQueued, position, yielded } = options;
     const { terms, passes } = head;
     this.#asking = asking;
     this.hold = hold;
     this.head = head;
     this.flag = flag;
     this.mode = mode;
-    this.run = run;
     this.yielded = yielded;
     this.sent = mode === "again" ? now() : hold.sent;
     this.lease = hold.lingers ? window : terms.lease;
@@ -111,8 +110,6 @@ interface CommandOptions {
   readonly isQueued: boolean;
   /** Of a hold that re-checks: its position in the queue. */
   readonly position: number | null;
-  /** For a semaphore: the permits requested. */
-  readonly run: Run | null;
   readonly yielded: Yielded | null;
 }
 

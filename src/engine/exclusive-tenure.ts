@@ -5,6 +5,8 @@ import type { LossReason } from "../api/wording.ts";
 import { isTurnSpent } from "../core/event-loop-turn.ts";
 import { type Applicant, ttlFor } from "../core/fits.ts";
 import { isStillNext, next } from "../core/next.ts";
+import { shrinkAgain } from "../core/release.ts";
+import { lossOf, tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
@@ -15,7 +17,6 @@ import type { Hold } from "./lease/hold.ts";
 import { DONE, unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import { shrinkAgain } from "./release-command.ts";
 import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
@@ -78,7 +79,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     }
     // RACE: last, because a listener may take so long that the lease is over, or make a call: then
     // the lock is being asked for already, and "held" would be wrong.
-    if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
+    if (this.context.events.isUsed)
+      tellAcquired(this.context.events, lease, clocks.mono.now() - waiter.since, this.hold.passes > 0, false);
   }
 
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
@@ -91,7 +93,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const lease = this.enter(comer.terms, caller);
     // RACE: first, because a listener may make a call, and the lock is busy by now.
     this.lock.look();
-    if (this.context.events.isUsed) this.tellAcquired(lease, mono, true, true);
+    if (this.context.events.isUsed)
+      tellAcquired(this.context.events, lease, clocks.mono.now() - mono, true, true);
     return lease;
   }
 
@@ -176,7 +179,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     readers?.forget();
     this.readers = null;
     const held = this.leaves(lease);
-    if (this.context.events.isUsed) this.tellReleased(lease, held);
+    if (this.context.events.isUsed) tellReleased(this.context.events, lease, held);
     // RACE: the process is ending: the next caller here would get the lock and never know.
     if (lease.isConfirmed || isEnding) return this.#release(lease, held);
     if (this.#one.line.first) {
@@ -266,7 +269,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       const answer = await this.#one.yield(this.hold, waiter);
       const isBroken = commands.epoch !== epoch;
       this.ending.answered({ answer: answer ?? { is: "released" }, isBroken });
-      loss = answer && this.lossOf(by, held, answer, isBroken);
+      loss = answer && lossOf(this, by, held, answer, isBroken);
     } catch (error) {
       this.ending.answered({ answer: null, error });
       throw unconfirmed(this.hold, error, this.kind);
@@ -284,7 +287,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { hold, context, kind } = this;
     const { cleanup } = context;
     const held = this.leaves(lease);
-    if (this.context.events.isUsed) this.tellReleased(lease, held);
+    if (this.context.events.isUsed) tellReleased(this.context.events, lease, held);
     this.state = "ended";
     this.lock.ended(this);
     readers.outlive(this.lock.readers);
@@ -381,7 +384,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       this.leave(lease);
       this.#one.start();
     } else context.leave(this.kind, this.hold);
-    this.toldLost(lease, held, error);
+    tellLost(this.context.events, lease, held, error);
     if (readers?.writer === lease) readers.lose(error.reason, error.by);
   }
 
@@ -390,7 +393,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const nobody = this.nobody();
     this.leave(nobody);
     this.#one.start();
-    this.toldLost(nobody, 0, new LockLostError(this.hold.name, reason));
+    tellLost(this.context.events, nobody, 0, new LockLostError(this.hold.name, reason));
   }
 
   // ---- messages

@@ -8,16 +8,14 @@ import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type HolderFlag, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
-import { nextTick } from "../util/real-timers.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import { ExclusiveTenure } from "./exclusive-tenure.ts";
-import type { Grant, Hold } from "./lease/hold.ts";
+import type { Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
-import { PooledTenure } from "./pooled-tenure.ts";
 import { knownReads, SharedTenure } from "./shared-tenure.ts";
 import type { Tenure, TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
@@ -40,15 +38,13 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   /** May a caller enter without joining the line? */
   isOpen = false;
   shared: Acquisition | null = null;
-  readonly #policy: "exclusive" | "shared" | "pooled";
+  readonly #policy: LockKind["policy"];
   readonly #tenures = new Set<Tenure>();
   /** At a fair lock: the acquisitions of its callers. Otherwise they share one. */
   readonly #several: Set<Acquisition> | null;
   #channel: LockChannel | null = null;
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWaitTimer: CallTimer | null = null;
-  /** Until the microtask queue is drained, more callers may come that one command can serve. */
-  #isGathering = false;
 
   constructor(kind: LockKind, name: string, context: Context) {
     this.kind = kind;
@@ -125,7 +121,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     else this.shared = one;
     one.line.add(waiter, true);
     if (this.isOpen) this.#formLine();
-    if (!this.#isGathering) one.start();
+    one.start();
   }
 
   /**
@@ -144,10 +140,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       line.add(waiter, true);
       if (waiter.batchedTry && one.hold) waiter.batchedTry.hold = one.hold;
       this.#formLine();
-      return;
-    }
-    if (this.#isGathering && one.state === "idle") {
-      line.add(waiter, true);
       return;
     }
     // RACE: our last answer was "held", but it may be old, because no message says when the lock is
@@ -184,8 +176,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
       this.channel.listen();
       this.#awaitSelfWait(waiter);
     }
-    // The caller for which its place was taken may have just left.
-    one.reconsider();
   }
 
   /**
@@ -270,18 +260,15 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- tenures
 
   /** A hold becomes ours: hand it to the first in line. */
-  won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean): void {
-    const { run } = one;
+  won(one: Acquisition, hold: Hold, isDirect: boolean): void {
     const isShared = this.#policy === "shared";
     // Other clients already cache as many as allowed: for a while, do not ask for a hold that may
     // stay.
     if (isShared && isDirect && hold.lingers && hold.flag !== 2)
       this.context.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
-    const tenure = run
-      ? new PooledTenure(this, hold, run, units ?? run.units)
-      : isShared
-        ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
-        : new ExclusiveTenure(this, one, hold);
+    const tenure = isShared
+      ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
+      : new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
     this.context.inbox.expect(hold, tenure);
     tenure.found(one, isDirect);
@@ -315,14 +302,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (this.writerSince < Number.POSITIVE_INFINITY) return false;
     for (const tenure of this.#tenures) if (tenure.joinedBy(one, first)) return true;
     return false;
-  }
-
-  gather(): void {
-    this.#isGathering = true;
-    nextTick(() => {
-      this.#isGathering = false;
-      if (this.shared?.state === "idle") this.shared.start();
-    });
   }
 
   // ---- readers and writers of one lock

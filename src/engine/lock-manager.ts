@@ -144,9 +144,11 @@ export class LockManager implements Context {
     // RACE: before any event, because its listener may make a call, which needs another number.
     const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
     const localLock = this.#localLocks.get(kind)?.get(name);
-    if (localLock?.isOpen && !signal?.aborted) {
-      // Cached since it was unlocked: no round trip.
-      const lease = localLock.takeIn({ terms, passes }, caller);
+    const resource = localLock ? null : this.#resources.get(kind)?.get(name);
+    const open = localLock ?? resource;
+    if (open?.isOpen && !signal?.aborted && !this.isClosed && !this.commands.ended) {
+      // It is here since another caller has left it: no round trip.
+      const lease = open.takeIn({ terms, passes }, caller);
       if (lease) {
         if (batchedTry) batchedTry.hold = lease.hold;
         return Promise.resolve(take(lease));
@@ -167,9 +169,9 @@ export class LockManager implements Context {
       settle = resolve as typeof settle;
     });
     try {
-      const resource = localLock ? null : this.#resourceFor(kind, name, terms);
-      const waiter = resource
-        ? this.#join(resource, caller, request, passes, take, settle)
+      const carried = resource ?? (localLock ? null : this.#newResource(kind, name, terms));
+      const waiter = carried
+        ? this.#join(carried, caller, request, passes, take, settle)
         : this.#wait(localLock ?? { kind, name }, caller, request, passes, take, settle);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     } catch (error) {
@@ -288,18 +290,11 @@ export class LockManager implements Context {
   }
 
   /**
-   * The core carries what has one holder at a time, and is not kept when it is unlocked. Null: it does
-   * not carry this lock. Whichever has the name's first caller serves the others as well.
+   * Null: the core does not carry this lock, because it wakes by message or time, is a read-write lock,
+   * or is kept when it is unlocked. Whichever has the name's first caller serves the others as well.
    */
-  #resourceFor(kind: LockKind, name: string, { linger }: Terms): Resource | null {
-    const { wake, policy, sharing } = kind;
-    if (wake.by !== "grant" || policy !== "exclusive" || sharing) return null;
-    const known = this.#resources.get(kind)?.get(name);
-    if (known) return known;
-    return linger > 0 && kind.hasStays ? null : this.#newResource(kind, name);
-  }
-
-  #newResource(kind: LockKind, name: string): Resource {
+  #newResource(kind: LockKind, name: string, { linger }: Terms): Resource | null {
+    if (kind.wake.by !== "grant" || kind.sharing || (linger > 0 && kind.hasStays)) return null;
     let resources = this.#resources.get(kind);
     if (!resources) {
       resources = new Map();

@@ -1,28 +1,19 @@
-import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
+import type { Ending } from "../core/ending.ts";
 import type { Callback, LockKind } from "../core/lock-kind.ts";
+import { lossOf } from "../core/telling.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Context } from "./context.ts";
-import type { Ending } from "./ending.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
+import type { Departure } from "./lease/shared-lease.ts";
 
 /** Whose hold is released. */
 interface Releasing {
   readonly hold: Hold;
   readonly kind: LockKind;
   readonly context: Context;
-  /** Was it lost before its release? Then its holder is notified. */
-  lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
   readonly ending: Ending;
-}
-
-/** A caller that has left, and whose release waits for the end of a turn of the event loop. */
-export interface Leaver {
-  readonly lease: SharedLease;
-  readonly held: number;
-  resolve(released?: Promise<void>): void;
 }
 
 /**
@@ -52,7 +43,7 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
       events.step(() => {
         // Nothing was released, so no message is sent, and we were waiting for it.
         this.waiting?.woken();
-        const loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
+        const loss = lossOf(this.tenure, this.by, this.held, answer, isBroken);
         this.#end(loss ? failing(loss) : undefined);
       });
     this.tenure.ending.answered({ answer, isBroken });
@@ -73,17 +64,4 @@ export class ReleaseCommand implements Callback<ReleaseAnswer> {
     this.resolve(failed);
     if (cleanup.isEnding) cleanup.look();
   }
-}
-
-/**
- * A shrink was not answered: until Redis has processed one, others wait for those units, at most
- * for as long as the hold lives. RACE: more units may be freed meanwhile. A hold only shrinks, so
- * commands with the `stays` of their time may arrive in any order.
- */
-export function shrinkAgain({ hold, kind, context }: Releasing, stays: () => number): void {
-  const withdraw = (): Promise<ReleaseAnswer> =>
-    new Promise((answered, failed) => {
-      kind.shrink?.(hold, stays(), { answered, failed });
-    });
-  context.cleanup.add({ withdraw }, hold, hold.mayLive);
 }

@@ -3,6 +3,8 @@ import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { atTurnEnd, isTurnSpent } from "../core/event-loop-turn.ts";
 import { type Applicant, ttlFor } from "../core/fits.ts";
+import type { Leaver } from "../core/shared-hold.ts";
+import { tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import { SHARE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
@@ -14,7 +16,6 @@ import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { KeptEnd } from "./linger-learner.ts";
 import { isJoinable, isOpen, leaseFits, next, type Openness } from "./policies/shared.ts";
-import type { Leaver } from "./release-command.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -110,7 +111,8 @@ export class SharedTenure extends Tenure implements Openness {
     if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
     const lease = this.borrow(terms, caller);
-    if (this.context.events.isUsed) this.tellAcquired(lease, mono, isIdle, isIdle);
+    if (this.context.events.isUsed)
+      tellAcquired(this.context.events, lease, clocks.mono.now() - mono, isIdle, isIdle);
     return lease;
   }
 
@@ -235,7 +237,7 @@ export class SharedTenure extends Tenure implements Openness {
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
     // The writer's call reports a reader inside the writer's lease.
-    if (lease.kind !== "write" && this.context.events.isUsed) this.tellReleased(lease, held);
+    if (lease.kind !== "write" && this.context.events.isUsed) tellReleased(this.context.events, lease, held);
     if (!this.#isUnused) {
       if (lease.isConfirmed) return this.confirm(lease, held);
       lease.settle();
@@ -370,13 +372,14 @@ export class SharedTenure extends Tenure implements Openness {
     if (leaving) this.lostBy(leaving, reason, by);
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
-    else if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(this.hold.name, reason));
+    else if (isNews)
+      tellLost(this.context.events, this.nobody(), 0, new LockLostError(this.hold.name, reason));
   }
 
   /** A user's time is over, or the hold's. */
   lost(lease: SharedLease, error: LockLostError): void {
     const held = this.leaves(lease);
-    if (!this.#outer) this.toldLost(lease, held, error);
+    if (!this.#outer) tellLost(this.context.events, lease, held, error);
     if (this.#isUnused) this.leave();
   }
 

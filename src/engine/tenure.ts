@@ -1,25 +1,21 @@
-import { type LockError, LockLostError } from "../api/errors.ts";
-import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
-import { failing } from "../api/stacks.ts";
-import type { LossReason } from "../api/wording.ts";
-import { type Applicant, fits } from "../core/fits.ts";
+import { LockLostError } from "../api/errors.ts";
+import { fits } from "../core/fits.ts";
 import { tryAgain } from "../core/lease-too-short.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import type { Expecting } from "../core/port.ts";
 import type { RedisHealth } from "../core/redis-health.ts";
-import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
+import { SharedHold } from "../core/shared-hold.ts";
+import { lossOf, tellAcquired, tellLost } from "../core/telling.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
-import { Ending } from "./ending.ts";
 import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
-import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
-import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
+import { refused } from "./lease/release-outcome.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { ASKED, type KeptEnd, TAKEN } from "./linger-learner.ts";
-import { type Leaver, ReleaseCommand } from "./release-command.ts";
+import { ReleaseCommand } from "./release-command.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -35,15 +31,12 @@ import type { Waiter } from "./waiter.ts";
  * | leaving | the same until the end of this turn of the event loop | a caller → inside · turned → ended |
  * | ended | a release, yield or leave is on its way | – |
  *
- * Subclasses differ in whether one caller is inside at a time (`ExclusiveTenure`), all readers
- * (`SharedTenure`), or as many as there are units (`PooledTenure`).
+ * Subclasses differ in whether one caller is inside at a time (`ExclusiveTenure`), or all readers
+ * (`SharedTenure`).
  */
-export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
-  readonly kind: LockKind;
-  readonly context: Context;
-  readonly hold: Hold;
+export abstract class Tenure extends SharedHold implements KeptTenure {
+  declare readonly context: Context;
   protected lock: TenureHome;
-  readonly users = new Set<SharedLease>();
   state: "inside" | "idle" | "leaving" | "ended" = "inside";
   /** How it stays here while idle. Null: it was never idle. */
   keeping: Keeping | null = null;
@@ -59,43 +52,19 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   protected firstToken: number | undefined = undefined;
   /** A caller that gets the hold as soon as a renewal is answered. */
   claiming: Waiter | null = null;
-  /** Have two users been inside at a time? */
-  protected isShared = false;
-  /** Was it lost before it ended here? */
-  protected isLost = false;
-  readonly ending = new Ending();
 
   constructor(lock: TenureHome, hold: Hold) {
-    this.kind = lock.kind;
-    this.context = lock.context;
+    super(lock.kind, lock.context, hold);
     this.lock = lock;
-    this.hold = hold;
   }
 
-  /** May a caller enter without joining the line? */
-  abstract readonly isOpen: boolean;
   /** The user, if only one can be inside; null: none is. */
   abstract readonly holder: SharedLease | null;
-  /** A caller enters without joining the line and without a command. Null: it has to wait. */
-  abstract takeIn(comer: Applicant, caller: Caller): SharedLease | null;
-  /** The line has its first caller. */
-  abstract lineFormed(): void;
   /**
    * Gives it to the first caller of the line, for which the hold came, and to the later ones that
    * it serves.
    */
   protected abstract give(one: Acquisition, waiter: Waiter): void;
-  /** The last user of a lease has left, by an unlock. */
-  abstract vacated(lease: SharedLease): Promise<void>;
-  /** A user's lease is over. */
-  abstract lost(lease: SharedLease, error: LockLostError): void;
-  /** Another caller wants the lock. See the message `recall`. */
-  abstract recalled(nonce: string | null, isQuestion: boolean): void;
-
-  get isOver(): boolean {
-    return this.state === "ended";
-  }
-
   /** Was it ever without a user? */
   get wasKept(): boolean {
     return this.keeping !== null;
@@ -192,7 +161,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.leave();
     // A caller that has left may have lost it before.
-    if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
+    if (isNews) tellLost(this.context.events, this.nobody(), 0, new LockLostError(hold.name, answer.is));
     if (!waiter.settled) one.line.putBack(waiter, isNext);
     const isLate = isOver && waiter.listed && !isNext;
     if (!isLate || tryAgain(this.lock, one, waiter, now().mono - sent.mono)) one.start();
@@ -224,18 +193,11 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- its users come and go
 
-  protected enter(terms: Terms, caller: Caller): SharedLease {
-    const lease = new SharedLease(this.hold, terms, this, caller);
-    this.users.add(lease);
-    if (this.users.size > 1) this.isShared = true;
-    this.context.watchdog.watch(lease);
-    return lease;
-  }
-
   /** A caller of the line enters. `isPassed`: by a local hand-off. */
   protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
     this.letIn(one, waiter, lease);
-    if (this.context.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
+    const { events } = this.context;
+    if (events.isUsed) tellAcquired(events, lease, clocks.mono.now() - waiter.since, isPassed, false);
   }
 
   /** The same, without events. */
@@ -243,75 +205,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     one.leaseTooShort = null;
     one.line.remove(waiter);
     waiter.give(lease);
-  }
-
-  /** `kept`: it was idle here, and no round trip was needed. */
-  protected tellAcquired(lease: SharedLease, since: number, passed: boolean, kept: boolean): void {
-    const { events } = this.context;
-    if (!events.hears("acquire")) return;
-    const waitedFor = clocks.mono.now() - since;
-    events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
-  }
-
-  /** Returns how many ms it was held. */
-  protected leaves(lease: SharedLease): number {
-    const { watchdog, wanted } = this.context;
-    watchdog.leases.delete(lease);
-    this.users.delete(lease);
-    if (wanted.leases.size > 0) wanted.ended(lease.hold);
-    return clocks.mono.now() - lease.since;
-  }
-
-  protected tellReleased(lease: SharedLease, held: number): void {
-    const { events } = this.context;
-    if (!lease.isTaken && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), heldFor: held });
-  }
-
-  /** Its user wants confirmation that it was held until now, while others stay. */
-  protected async confirm(lease: SharedLease, held: number): Promise<void> {
-    const { hold, kind, context } = this;
-    const sent = now();
-    hold.asks(LEASE_MIN, sent.mono);
-    let failure: LockError | null = null;
-    try {
-      const renewal = { hold, ttl: LEASE_MIN, flag: null };
-      const [answer] = await kind.renew([renewal], context.commands.replyTimeout);
-      if (!answer || answer.is === "renewed") return;
-      this.renewed(hold, sent, answer);
-      failure = await this.foundNone(lease, held, { is: answer.is });
-    } catch (error) {
-      failure = lease.loss ?? unconfirmed(hold, error, kind);
-    } finally {
-      lease.settle();
-    }
-    if (failure) throw failure;
-  }
-
-  wanted(lease: SharedLease): AbortSignal {
-    return this.context.wanted.signalOf(lease, this.kind);
-  }
-
-  // ---- it is renewed
-
-  renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
-    if (this.isOver) return;
-    if (answer.is !== "renewed") this.lose(answer.is);
-    else if (this.applyRenewal(sent, answer, flag)) {
-      // Postpones the renewal of all users for which this one suffices.
-      for (const user of this.users) {
-        const { lease } = user.terms;
-        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
-          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
-      }
-    }
-  }
-
-  /** Applies a renewal's answer. False: it does not count. */
-  protected applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
-    const { hold } = this;
-    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, flag);
-    return isOurs && hold.left() > 0 && !hold.isRevoked;
   }
 
   // ---- it stays while idle
@@ -393,50 +286,15 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     });
   }
 
-  /**
-   * RACE: late commands of it may be on their way, and the one that queued it may run again: so it
-   * is withdrawn, not released.
-   */
-  protected leave(by: Departure | null = null): void {
-    const { kind, isOver } = this;
-    this.end(by);
-    const hasSeveralUsers = kind.policy !== "exclusive" || kind.sharing !== undefined;
-    if (hasSeveralUsers && !isOver && !this.isLost) this.#withdraw();
-    else this.context.leave(kind, this.hold);
-  }
-
-  /** Users may have left whose commands are under way: the first answer is theirs too. */
-  #withdraw(): void {
-    const { kind, hold, context } = this;
-    const { commands } = context;
-    this.ending.sent();
-    const { epoch } = commands;
-    const withdraw = async (): Promise<void> => {
-      try {
-        // Kinds with several users answer as to a release.
-        const { is } = (await kind.withdraw(hold)) as ReleaseAnswer;
-        // RACE: its first copy may have been executed before the connection broke.
-        const isKnown = is === "released" || commands.epoch === epoch;
-        this.ending.answered({ answer: isKnown ? { is } : null });
-      } catch (error) {
-        // It may have been executed, so what later tries find proves nothing.
-        this.ending.answered({ answer: null, error });
-        throw error;
-      }
-    };
-    context.leave({ withdraw }, hold);
-  }
-
-  /** `by`: the last user; null: no event reports a loss. */
-  protected end(by: Departure | null): void {
-    const { linger, inbox } = this.context;
+  protected override end(by: Departure | null): void {
+    const { linger } = this.context;
     const { state } = this;
     if (state === "ended") return;
     if (by) by.firstToken = this.firstToken;
     this.state = "ended";
     if (state === "idle") linger.stats.kept--;
     if (state === "leaving") linger.passedBack(this.known, false);
-    inbox.forget(this.hold);
+    super.end(by);
     this.lock.ended(this);
     if (this.keeping || this.hold.lingers) this.learnEnd(state === "idle");
   }
@@ -453,19 +311,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** The release was answered; null: it was not. */
   leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
     if (answer === null) this.context.leave(this.kind, this.hold);
-    else this.lossOf(this.nobody(), 0, answer, isBroken);
+    else lossOf(this, this.nobody(), 0, answer, isBroken);
     this.ending.answered({ answer, isBroken });
-  }
-
-  /**
-   * A command of a caller that has left found no hold. Resolves with what its call rejects with:
-   * its loss, or that its release is not confirmed; null: it has lost nothing. RACE: see `Ending`.
-   */
-  async foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
-    const ended = await this.ending.outcome();
-    if (ended === null) return this.lossOf(by, held, answer, false);
-    if (ended.answer) return this.lossOf(by, held, ended.answer, ended.isBroken === true);
-    return unconfirmed(this.hold, ended.error, this.kind);
   }
 
   /** A record of the last user, which has left: no caller waits for the answer about the hold. */
@@ -482,59 +329,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       settle() {},
       lostAtRelease() {},
     };
-  }
-
-  // ---- it is lost
-
-  /** No caller has it any more: neither its users nor one that enters. */
-  lose(reason: LossReason, by: string | null = null): void {
-    if (!this.isOver) this.isLost = true;
-    // RACE: the listeners of one user's loss would find the others still inside.
-    this.context.events.step(() => {
-      for (const user of [...this.users]) user.lose(reason, by);
-    });
-  }
-
-  /**
-   * It was lost, and a caller has just left it whose command was not sent yet. RACE: nothing has
-   * confirmed that it was held until this caller left, so it has lost it like the users; unless the
-   * hold is over by its own time.
-   */
-  protected lostBy({ lease, held, resolve }: Leaver, reason: LossReason, by: string | null): void {
-    const { name } = this.hold;
-    const isNews = this.hold.left() > 0;
-    const loss = isNews ? new LockLostError(name, reason, undefined, undefined, by, lease.noun) : null;
-    if (loss) {
-      lease.lostAtRelease(loss);
-      this.toldLost(lease, held, loss);
-    }
-    lease.settle();
-    resolve(loss ? failing(loss) : undefined);
-  }
-
-  /** Was it lost before its release? Then its holder is notified. */
-  lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
-    if (answer.is === "released") return null;
-    const loss = releaseOutcome(by.hold, answer, isBroken, this.kind);
-    if (!loss) return null;
-    by.lostAtRelease(loss);
-    return this.toldLost(by, held, loss);
-  }
-
-  protected toldLost(by: Departure, held: number, error: LockLostError): LockLostError {
-    const { events } = this.context;
-    if (events.hears("lost")) events.tell("lost", ofLoss(by, held, error));
-    return error;
-  }
-
-  // ---- messages
-
-  /** A late message that repeats an answer. */
-  granted(): void {}
-
-  revoked(by: string | null): void {
-    this.hold.isRevoked = true;
-    this.lose("revoked", by);
   }
 }
 
@@ -564,8 +358,6 @@ export interface TenureHome {
   ended(tenure: Tenure): void;
   /** Refuses callers that have waited since before then: more tries would end the same way. */
   refuseSince(before: number, error: () => Error): void;
-  /** Several callers that leave get their answers together, and may come back together. */
-  gather(): void;
 }
 
 const NO_TERMS: Terms = {

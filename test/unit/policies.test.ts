@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { fits, isTooLong, ttlFor } from "../../src/core/fits.ts";
 import { isStillNext, next, type Place, type Possession } from "../../src/core/next.ts";
+import * as permitRules from "../../src/core/permits.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
 import type { Terms } from "../../src/engine/lease/terms.ts";
-import * as pooled from "../../src/engine/policies/pooled.ts";
 import * as shared from "../../src/engine/policies/shared.ts";
 
 // What the policies decide, one row for each decision. Times are ms on clocks that stand still.
@@ -376,7 +376,7 @@ describe("a reader of this process, at a shared hold", () => {
 });
 
 /** A caller in line, and those after it. */
-const line = (first: Terms, ...others: readonly Terms[]): Parameters<typeof pooled.runFrom>[0] => {
+const line = (first: Terms, ...others: readonly Terms[]): Parameters<typeof permitRules.runFrom>[0] => {
   const [second, ...rest] = others;
   return { terms: first, next: second ? line(second, ...rest) : null };
 };
@@ -385,9 +385,9 @@ describe("a run of callers that want permits", () => {
   const row = (
     sentence: string,
     callers: readonly [Terms, ...Terms[]],
-    is: Partial<ReturnType<typeof pooled.runFrom>>,
+    is: Partial<ReturnType<typeof permitRules.runFrom>>,
   ): void => {
-    it(sentence, () => expect(pooled.runFrom(line(...callers), WINDOW)).toMatchObject(is));
+    it(sentence, () => expect(permitRules.runFrom(line(...callers), WINDOW)).toMatchObject(is));
   };
   row("asks for what the first one wants, and up to what all want", [permits(2), permits(3), permits(1)], {
     units: 2,
@@ -441,32 +441,32 @@ describe("a run of callers that want permits", () => {
 
   it("is for one number of one total, and for no other", () => {
     const run = { units: 2, upTo: 6, permits: 10, callers: 3 };
-    expect(pooled.isFor(run, permits(2))).toBe(true);
-    expect(pooled.isFor(run, permits(3))).toBe(false);
-    expect(pooled.isFor(run, permits(2, 20))).toBe(false);
-    expect(pooled.isFor({ units: 1, upTo: 1, permits: null, callers: 1 }, renewed)).toBe(true);
+    expect(permitRules.isFor(run, permits(2))).toBe(true);
+    expect(permitRules.isFor(run, permits(3))).toBe(false);
+    expect(permitRules.isFor(run, permits(2, 20))).toBe(false);
+    expect(permitRules.isFor({ units: 1, upTo: 1, permits: null, callers: 1 }, renewed)).toBe(true);
   });
   it("counts the units of a caller, one by default", () => {
-    expect(pooled.unitsOf(permits(3))).toBe(3);
-    expect(pooled.unitsOf(renewed)).toBe(1);
+    expect(permitRules.unitsOf(permits(3))).toBe(3);
+    expect(permitRules.unitsOf(renewed)).toBe(1);
   });
 });
 
 describe("permits that this process has", () => {
   const pool = (
-    of: Partial<Omit<pooled.Pool, "hold">> = {},
+    of: Partial<Omit<permitRules.Permits, "hold">> = {},
     hold: Partial<Hold> = {},
     left = 3_000,
-  ): pooled.Pool => ({
+  ): permitRules.Permits => ({
     hold: holdWith(left, hold),
     run: { units: 1, upTo: 4, permits: 10, callers: 4 },
     free: 2,
     wasUsed: true,
     ...of,
   });
-  const serving = (sentence: string, is: boolean, mine: pooled.Pool, terms = permits(2)): void => {
+  const serving = (sentence: string, is: boolean, mine: permitRules.Permits, terms = permits(2)): void => {
     it(`serve a caller${is ? "" : " not"}, ${sentence}`, () =>
-      expect(pooled.serves(mine, terms, WINDOW, MONO, WALL)).toBe(is));
+      expect(permitRules.serves(mine, terms, WINDOW, MONO, WALL)).toBe(is));
   };
   serving("for which there are units", true, pool());
   serving("for which there are not units enough", false, pool({ free: 1 }));
@@ -501,7 +501,7 @@ describe("permits that this process has", () => {
     terms = permits(2),
   ): void => {
     it(`go on to a caller${is ? "" : " not"}, ${sentence}`, () =>
-      expect(pooled.passes(pool({}, hold), { terms, passes }, WINDOW, MONO, WALL)).toBe(is));
+      expect(permitRules.passes(pool({}, hold), { terms, passes }, WINDOW, MONO, WALL)).toBe(is));
   };
   passing("within 25 ms of their coming here", true, { ownedAt: MONO - 24 });
   passing("25 ms after their coming here", false, { ownedAt: MONO - 25 });

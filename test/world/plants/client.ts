@@ -182,7 +182,7 @@ export const client: readonly Plant[] = [
       "Two callers of one hold leave. The first one's command runs after the one that ended the hold, " +
       "finds nothing, and its caller is told of a loss.",
     promise: "`unlock()` resolves if nothing was lost.",
-    file: "src/engine/tenure.ts",
+    file: "src/core/shared-hold.ts",
     replaces: "const ended = await this.ending.outcome();",
     by: "const ended = null as Awaited<ReturnType<Ending['outcome']>>;",
     test: {
@@ -197,7 +197,7 @@ export const client: readonly Plant[] = [
       "Two callers share permits whose key was deleted. The second one leaves in the turn in which the " +
       "first one's loss is read, and its call resolves.",
     promise: "If the key is deleted, `release()` rejects with `gone`.",
-    file: "src/engine/pooled-tenure.ts",
+    file: "src/core/pool.ts",
     replaces: "for (const leaver of leavers) this.lostBy(leaver, reason, by);",
     by: "for (const { lease, resolve } of leavers) {\n      lease.settle();\n      resolve();\n    }",
     test: {
@@ -365,9 +365,9 @@ export const client: readonly Plant[] = [
     name: "units of a lost permit are handed on here",
     bug: "The permits of a caller that has lost them go to the next caller of its process at once.",
     promise: "No permit is inside after a loss: the lost caller may still be working.",
-    file: "src/engine/pooled-tenure.ts",
+    file: "src/core/pool.ts",
     replaces: "    this.free += unitsOf(lease.terms);\n    this.#giveBack();\n  }\n\n  /** Shared permits",
-    by: "    this.free += unitsOf(lease.terms);\n    this.lock.look();\n    atTurnEnd(this.#turned);\n  }\n\n  /** Shared permits",
+    by: "    this.free += unitsOf(lease.terms);\n    atTurnEnd(this.#turned);\n  }\n\n  /** Shared permits",
     test: {
       project: "default*",
       file: "test/semaphore/lost-permits.test.ts",

@@ -33,8 +33,8 @@ export const core: readonly Plant[] = [
     bug: "A caller gets a hold whose force-release was reported before the answer that took the lock.",
     promise: "After forceUnlock() the former holder's signal aborts with `revoked`.",
     file: "src/core/place.ts",
-    replaces: "const isWanted = first !== null && left > 0 && !hold.isRevoked;",
-    by: "const isWanted = first !== null && left > 0;",
+    replaces: "const isWanted = first !== null && left > 0 && !hold.isRevoked && isEnough;",
+    by: "const isWanted = first !== null && left > 0 && isEnough;",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -46,8 +46,8 @@ export const core: readonly Plant[] = [
     bug: "A hold whose grant is over when it is read is renewed for a caller.",
     promise: "`held` is false before Redis lets another caller in.",
     file: "src/core/place.ts",
-    replaces: "const isWanted = first !== null && left > 0 && !hold.isRevoked;",
-    by: "const isWanted = first !== null && !hold.isRevoked;",
+    replaces: "const isWanted = first !== null && left > 0 && !hold.isRevoked && isEnough;",
+    by: "const isWanted = first !== null && !hold.isRevoked && isEnough;",
     test: {
       project: "world",
       file: "test/world/directed/redis-failures.test.ts",
@@ -98,7 +98,7 @@ export const core: readonly Plant[] = [
     bug: "An answer that is not awaited says that an ended hold owns the lock, and nothing is given back.",
     promise: "A hold that no caller has is given back.",
     file: "src/core/place.ts",
-    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);',
+    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);',
     by: "void context;",
     test: {
       project: "world",
@@ -113,8 +113,8 @@ export const core: readonly Plant[] = [
       "its release, which Redis gets again because it had forgotten the script, and which finds nothing.",
     promise: "`unlock()` resolves if nothing was lost.",
     file: "src/core/place.ts",
-    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveUnlessCurrent(hold);',
-    by: 'if (answer.is === "owner") this.#leaveUnlessCurrent(hold);',
+    replaces: 'if (answer.is === "owner" && !context.isNamed(hold.id)) this.#leaveIfOver(hold);',
+    by: 'if (answer.is === "owner") this.#leaveIfOver(hold);',
     test: {
       project: "world",
       file: "test/world/directed/rare-races.test.ts",
@@ -126,7 +126,7 @@ export const core: readonly Plant[] = [
     bug: "An answer that is read after the grant by a message withdraws the hold that a caller has.",
     promise: "A holder keeps the lock while its process lives and reaches Redis.",
     file: "src/core/place.ts",
-    replaces: "if (this.hold !== hold) context.leave(kind, hold);",
+    replaces: "if (!context.inbox.isExpected(hold)) context.leave(kind, hold);",
     by: "context.leave(kind, hold);",
   },
   {
@@ -134,7 +134,7 @@ export const core: readonly Plant[] = [
     bug: "A re-check gets no answer after its hold has ended, and what a copy of it may take stays.",
     promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
     file: "src/core/place.ts",
-    replaces: "      if (!isAwaited) this.#leaveUnlessCurrent(attempt.hold);\n      else {",
+    replaces: "      if (!isAwaited) this.#leaveIfOver(attempt.hold);\n      else {",
     by: "      if (isAwaited) {",
     test: {
       project: "world",

@@ -2,14 +2,14 @@
 // one place in Redis's queue for all callers that one hold may serve. Protects the other processes
 // from permits that are handed on here without limit, and callers from units that no caller has.
 
-import { type Applicant, fits, isTooLong } from "../../core/fits.ts";
-import type { Run } from "../../core/lock-kind.ts";
-import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../lease/terms.ts";
+import { PASS_TIME, PERMITS_MAX } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import { type Applicant, fits, isTooLong } from "./fits.ts";
+import type { Run } from "./lock-kind.ts";
 
 /** What is known of permits that this process has. */
-export interface Pool {
+export interface Permits {
   readonly hold: Hold;
   /** The request that it was made for. */
   readonly run: Run;
@@ -24,7 +24,7 @@ export interface Pool {
  * order.
  */
 export function serves(
-  { hold, run, free, wasUsed }: Pool,
+  { hold, run, free, wasUsed }: Permits,
   terms: Terms,
   window: number,
   mono: number,
@@ -46,7 +46,7 @@ export function serves(
  * hand-offs, or some time, the permits go to other processes.
  */
 export function passes(
-  mine: Pool,
+  mine: Permits,
   { terms, passes }: Applicant,
   window: number,
   mono: number,

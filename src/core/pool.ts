@@ -2,25 +2,27 @@ import type { LockError, LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import type { LossReason } from "../api/wording.ts";
-import { atTurnEnd } from "../core/event-loop-turn.ts";
-import type { Applicant } from "../core/fits.ts";
-import type { Run } from "../core/lock-kind.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { DONE, unconfirmed } from "../engine/lease/release-outcome.ts";
+import type { Departure, SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
 import { now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
-import type { Acquisition } from "./acquisition.ts";
-import type { Hold } from "./lease/hold.ts";
-import { DONE, unconfirmed } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { Terms } from "./lease/terms.ts";
-import { type Pool, passes, serves, unitsOf } from "./policies/pooled.ts";
-import { type Leaver, shrinkAgain } from "./release-command.ts";
-import { Tenure, type TenureHome } from "./tenure.ts";
+import { atTurnEnd } from "./event-loop-turn.ts";
+import type { Applicant } from "./fits.ts";
+import type { Line } from "./line.ts";
+import type { LockKind, Run } from "./lock-kind.ts";
+import { passes, serves, unitsOf } from "./permits.ts";
+import type { Port } from "./port.ts";
+import { shrinkAgain } from "./release.ts";
+import { type Leaver, SharedHold } from "./shared-hold.ts";
+import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * One hold of permits, for callers of this process: its units, which of them are in use, and where
- * the others go. Protects the other processes from unused units here, and from callers here that
- * hand them on without limit; and everyone from more callers inside than there are units.
+ * A hold of permits: its units, which of them are in use, and where the others go. Protects the other
+ * processes from unused units here, and from callers here that hand them on without limit; and
+ * everyone from more callers inside than there are units.
  *
  * | units | true in Redis | they leave it by |
  * |---|---|---|
@@ -30,27 +32,26 @@ import type { Waiter } from "./waiter.ts";
  *
  * Units only shrink, so commands about them may run late, twice and in any order.
  */
-export class PooledTenure extends Tenure implements Pool {
+export class Pool extends SharedHold {
+  /** The request that it was made for. */
   readonly run: Run;
   /** Its unused units. Redis has them too, until a shrink says otherwise. */
   free: number;
   wasUsed = false;
+  readonly #resource: Home;
   /** How many units Redis should have for it, by the last command sent. */
   #units: number;
-  /** All its users have lost it, or are just losing it. */
-  #isLosing = false;
-  /** Callers that have left, and whose units no caller has taken yet. */
+  /** Users that have left, and whose units no caller has taken yet. */
   #leavers: Leaver[] = [];
 
   /** Has `units` units, but never more than requested, whatever a message says. */
-  constructor(lock: TenureHome, hold: Hold, run: Run, units: number) {
-    super(lock, hold);
+  constructor(resource: Home, hold: Hold, run: Run, units: number) {
+    super(resource.kind, resource.port, hold);
+    this.#resource = resource;
     this.run = run;
     this.#units = Math.min(units, run.upTo);
     this.free = this.#units;
   }
-
-  readonly holder = null;
 
   get isOpen(): boolean {
     return this.free > 0;
@@ -58,30 +59,20 @@ export class PooledTenure extends Tenure implements Pool {
 
   // ---- callers come
 
-  override found(one: Acquisition, isDirect: boolean): void {
-    const { first } = one.line;
-    if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect);
-    else {
-      // The caller that it was asked for has gone. Callers after the first do not enter before it.
-      this.leave();
-      one.start();
-    }
-  }
-
-  /**
-   * Serves this caller, and those after it, in order, as far as the units go. The remaining units
-   * go back.
-   */
-  protected give(one: Acquisition, waiter: Waiter): void {
-    this.#admit(one, waiter, false);
-    for (let { first } = one.line; first && this.#serves(first.terms); { first } = one.line)
-      this.#admit(one, first, false);
+  /** For this caller it was asked for. Those after it enter as far as the units go. */
+  begin(line: Line, first: Waiter): void {
+    this.#admit(line, first, false);
+    for (let next = line.first; next && this.#serves(next.terms); next = line.first)
+      this.#admit(line, next, false);
     this.#giveBack();
-    one.start();
   }
 
-  #admit(one: Acquisition, waiter: Waiter, isPass: boolean): void {
-    this.admit(one, waiter, this.#take(waiter.terms, waiter, isPass), isPass);
+  #admit(line: Line, caller: Waiter, isPass: boolean): void {
+    line.remove(caller);
+    const lease = this.#take(caller.terms, caller, isPass);
+    caller.give(lease);
+    const { events } = this.context;
+    if (events.isUsed) tellAcquired(events, lease, lease.since - caller.since, isPass, false);
   }
 
   #take(terms: Terms, caller: Caller, isPass: boolean): SharedLease {
@@ -90,13 +81,13 @@ export class PooledTenure extends Tenure implements Pool {
     if (isPass) this.hold.turns++;
     this.free -= unitsOf(terms);
     const lease = this.enter(terms, caller);
-    // No offered unit is left: the callers that have left need no command.
+    // No offered unit is left: the users that have left need no command.
     if (this.free === 0) this.#settle();
     return lease;
   }
 
   get #isOurs(): boolean {
-    return !this.isOver && !this.#isLosing;
+    return !this.isOver && !this.isLost;
   }
 
   #serves(terms: Terms): boolean {
@@ -114,8 +105,8 @@ export class PooledTenure extends Tenure implements Pool {
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
     if (!this.#passes(comer)) return null;
     const lease = this.#take(comer.terms, caller, true);
-    this.lock.look();
-    if (this.context.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
+    const { events } = this.context;
+    if (events.isUsed) tellAcquired(events, lease, 0, true, false);
     return lease;
   }
 
@@ -128,7 +119,8 @@ export class PooledTenure extends Tenure implements Pool {
 
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
-    if (this.context.events.isUsed) this.tellReleased(lease, held);
+    const { events } = this.context;
+    if (events.isUsed) tellReleased(events, lease, held);
     this.free += unitsOf(lease.terms);
     if (lease.isConfirmed) return this.#confirmed(lease, held);
     this.#serveLine();
@@ -144,7 +136,6 @@ export class PooledTenure extends Tenure implements Pool {
       }
       // Callers that came in together leave in one turn of the event loop, and come back in the
       // same turn.
-      this.lock.look();
       atTurnEnd(this.#turned);
     });
   }
@@ -167,14 +158,11 @@ export class PooledTenure extends Tenure implements Pool {
 
   /** Units are free: serves the callers in line, in order, as far as they may have them. */
   #serveLine(): void {
-    const one = this.lock.shared;
-    if (!one?.line.first) return;
-    for (let { first } = one.line; first && this.#passes(first); { first } = one.line)
-      this.#admit(one, first, true);
-    // A caller that has just left may come back at once, and its process would have given up its
-    // place.
-    if (!one.line.first) atTurnEnd(() => one.deserted());
-    else one.reconsider();
+    const { shared } = this.#resource;
+    if (!shared?.line.first) return;
+    const { line } = shared;
+    for (let next = line.first; next && this.#passes(next); next = line.first) this.#admit(line, next, true);
+    shared.served();
   }
 
   readonly #turned = (): void => this.#giveBack();
@@ -182,7 +170,7 @@ export class PooledTenure extends Tenure implements Pool {
   /** Unused units go back to Redis. */
   #giveBack(): void {
     if (this.isOver || this.free === 0) return;
-    const { hold, context } = this;
+    const { hold, context, ending } = this;
     const { commands, cleanup } = context;
     const leavers = this.#leavers;
     this.#leavers = [];
@@ -192,12 +180,12 @@ export class PooledTenure extends Tenure implements Pool {
     const { epoch } = commands;
     if (stays === 0) {
       this.end(null);
-      this.ending.sent();
+      ending.sent();
     }
     cleanup.releases++;
     const done = (failures: readonly (LockError | null)[] = []): void => {
       cleanup.releases--;
-      if (leavers.length > 1) this.lock.gather();
+      if (leavers.length > 1) this.#resource.gather();
       for (const [i, { lease, resolve }] of leavers.entries()) {
         const failure = failures[i];
         lease.settle();
@@ -207,7 +195,7 @@ export class PooledTenure extends Tenure implements Pool {
     };
     this.kind.shrink?.(hold, stays, {
       answered: (answer) => {
-        if (stays === 0) this.ending.answered({ answer, isBroken: commands.epoch !== epoch });
+        if (stays === 0) ending.answered({ answer, isBroken: commands.epoch !== epoch });
         if (answer.is === "released") {
           done();
           return;
@@ -217,7 +205,7 @@ export class PooledTenure extends Tenure implements Pool {
         void Promise.all(found).then(done);
       },
       failed: (error) => {
-        if (stays === 0) this.ending.answered({ answer: null, error });
+        if (stays === 0) ending.answered({ answer: null, error });
         if (this.isOver) context.leave(this.kind, hold);
         else shrinkAgain(this, () => this.#units);
         done(leavers.map(() => unconfirmed(hold, error, this.kind)));
@@ -238,24 +226,24 @@ export class PooledTenure extends Tenure implements Pool {
     this.#units = 0;
     this.free = 0;
     super.end(by);
+    this.#resource.ended(this);
     this.#settle();
   }
 
   // ---- its users lose it
 
   override lose(reason: LossReason, by: string | null = null): void {
-    this.#isLosing = true;
     const leavers = this.#leavers;
     this.#leavers = [];
     super.lose(reason, by);
-    if (this.users.size === 0 && !this.isOver && !this.claiming) this.leave();
+    if (this.users.size === 0 && !this.isOver) this.leave();
     for (const leaver of leavers) this.lostBy(leaver, reason, by);
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    this.toldLost(lease, this.leaves(lease), error);
+    tellLost(this.context.events, lease, this.leaves(lease), error);
     if (this.users.size === 0 && !this.isOver) this.leave();
-    if (this.isOver || this.#isLosing) return;
+    if (!this.#isOurs) return;
     // A hold that is over has nothing left for the others.
     if (this.hold.left() <= 0) {
       this.lose(error.reason, error.by);
@@ -269,4 +257,15 @@ export class PooledTenure extends Tenure implements Pool {
 
   /** Shared permits are not recalled. */
   recalled(): void {}
+}
+
+/** What a pool needs of its resource. */
+interface Home {
+  readonly kind: LockKind;
+  readonly port: Port;
+  /** The place of all callers here, and that it has lost some of them. Null: there is none. */
+  readonly shared: { readonly line: Line; served(): void } | null;
+  ended(hold: SharedHold): void;
+  /** Several callers that leave get their answers together, and may come back together. */
+  gather(): void;
 }

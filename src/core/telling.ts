@@ -1,0 +1,43 @@
+import type { LockLostError } from "../api/errors.ts";
+import { type Events, ofHolder, ofLoss } from "../api/events.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { releaseOutcome } from "../engine/lease/release-outcome.ts";
+import type { Departure, SharedLease } from "../engine/lease/shared-lease.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { LockKind } from "./lock-kind.ts";
+
+// The events of a holder. Times are in ms.
+
+/** `passed`: by a local hand-off. `kept`: it was idle here, and no round trip was needed. */
+export function tellAcquired(
+  events: Events,
+  lease: SharedLease,
+  waitedFor: number,
+  passed: boolean,
+  kept: boolean,
+): void {
+  if (events.hears("acquire")) events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
+}
+
+export function tellReleased(events: Events, lease: SharedLease, heldFor: number): void {
+  if (!lease.isTaken && events.hears("release")) events.tell("release", { ...ofHolder(lease), heldFor });
+}
+
+export function tellLost(events: Events, by: Departure, heldFor: number, error: LockLostError): void {
+  if (events.hears("lost")) events.tell("lost", ofLoss(by, heldFor, error));
+}
+
+/** Was the hold lost before its release was answered? Then its last user learns that. */
+export function lossOf(
+  { kind, context }: { readonly kind: LockKind; readonly context: { readonly events: Events } },
+  by: Departure & { readonly hold: Hold },
+  heldFor: number,
+  answer: ReleaseAnswer,
+  isBroken: boolean,
+): LockLostError | null {
+  const loss = releaseOutcome(by.hold, answer, isBroken, kind);
+  if (!loss) return null;
+  by.lostAtRelease(loss);
+  tellLost(context.events, by, heldFor, loss);
+  return loss;
+}
