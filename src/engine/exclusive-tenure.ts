@@ -289,6 +289,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const held = this.leaves(lease);
     if (this.context.events.isUsed) tellReleased(this.context.events, lease, held);
     this.state = "ended";
+    this.isOver = true;
     this.lock.ended(this);
     readers.outlive(this.lock.readers);
     cleanup.releases++;
