@@ -81,7 +81,8 @@ export const observers = (run: Run): Check => {
         if (isRight || (isEarly && run.hasFaults)) continue;
         const last = Math.max(trouble.get(member) ?? 0, member.network.lostAt);
         const since = Math.max(state.since, observing.since, last);
-        const most = !run.hasFaults ? SHOWN : state.token === 0 ? LOST_MESSAGE : TRIED_AGAIN;
+        // The next owner sends a message when it proclaims its value, if it lives until then.
+        const most = !run.hasFaults ? SHOWN : state.value === null ? LOST_MESSAGE : TRIED_AGAIN;
         if (now - since > most + run.slack)
           run.fail(
             `${who} ${shown ? `${shown.value} (token ${token})` : String(shown)} for ` +
