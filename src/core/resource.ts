@@ -41,8 +41,8 @@ export class Resource {
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
   #isListening = false;
-  /** Its holds that serve several callers of this process. */
-  readonly #holds = new Set<SharedHold>();
+  /** Its holds that serve several callers of this process. Made for the first one. */
+  #holds: Set<SharedHold> | null = null;
   isGathering = false;
 
   constructor(kind: LockKind, name: string, port: Port) {
@@ -68,7 +68,7 @@ export class Resource {
     const { wake } = this.kind;
     this.#all.add(place);
     if (wake.by === "grant" && !wake.solitary) this.shared = place;
-    for (const hold of [...this.#holds]) hold.lineFormed();
+    if (this.#holds) for (const hold of [...this.#holds]) hold.lineFormed();
   }
 
   /** No caller and no hold is left in this place. */
@@ -79,14 +79,14 @@ export class Resource {
   }
 
   #endUnused(): void {
-    if (this.#all.size > 0 || this.#holds.size > 0) return;
+    if (this.#all.size > 0 || this.#holds?.size) return;
     if (this.#selfWait) this.port.timers.clear(this.#selfWait);
     this.port.left(this);
   }
 
   /** Is the lock held, or may Redis have an unanswered hold of its callers? */
   get isUnderWay(): boolean {
-    if (this.#holds.size > 0) return true;
+    if (this.#holds?.size) return true;
     for (const { isOurs, hold } of this.#all)
       if (isOurs || (hold && this.port.commands.mayHaveReached(hold.sent.mono))) return true;
     return false;
@@ -107,26 +107,27 @@ export class Resource {
 
   pool(hold: Hold, run: Run, units: number): Pool {
     const pool = new Pool(this, hold, run, units);
+    this.#holds ??= new Set();
     this.#holds.add(pool);
     this.port.inbox.expect(hold, pool);
     return pool;
   }
 
   ended(hold: SharedHold): void {
-    this.#holds.delete(hold);
+    this.#holds?.delete(hold);
     this.#endUnused();
   }
 
   /** May a caller enter without joining the line? None does while others are in it. */
   get isOpen(): boolean {
-    if (this.shared) return false;
+    if (this.shared || !this.#holds) return false;
     for (const { isOpen } of this.#holds) if (isOpen) return true;
     return false;
   }
 
   /** A caller that need not join the line enters without a command. Null: it has to wait. */
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
-    for (const hold of this.#holds) {
+    for (const hold of this.#holds ?? []) {
       const lease = hold.takeIn(comer, caller);
       if (lease) return lease;
     }

@@ -143,17 +143,6 @@ export class LockManager implements Context {
       return this.#enterFollowed(kind, name, request, take);
     // RACE: before any event, because its listener may make a call, which needs another number.
     const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
-    const localLock = this.#localLocks.get(kind)?.get(name);
-    const resource = localLock ? null : this.#resources.get(kind)?.get(name);
-    const open = localLock ?? resource;
-    if (open?.isOpen && !signal?.aborted && !this.isClosed && !this.commands.ended) {
-      // It is here since another caller has left it: no round trip.
-      const lease = open.takeIn({ terms, passes }, caller);
-      if (lease) {
-        if (batchedTry) batchedTry.hold = lease.hold;
-        return Promise.resolve(take(lease));
-      }
-    }
     try {
       if (this.isClosed) throw new ClientClosedError(name);
       if (this.commands.ended) throw ended(name, kind, this.commands);
@@ -162,6 +151,15 @@ export class LockManager implements Context {
       const whole = { ...caller, units: terms.permits?.units };
       if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
       return Promise.reject(error);
+    }
+    const localLock = this.#localLocks.get(kind)?.get(name);
+    const resource = localLock ? null : this.#resources.get(kind)?.get(name);
+    const known = localLock ?? resource;
+    // It is here since another caller has left it: no round trip.
+    const lease = known?.isOpen ? known.takeIn({ terms, passes }, caller) : null;
+    if (lease) {
+      if (batchedTry) batchedTry.hold = lease.hold;
+      return Promise.resolve(take(lease));
     }
     let settle!: (value: unknown) => void;
     // A closure keeps all that it uses; this one uses one variable.
