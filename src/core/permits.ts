@@ -37,7 +37,7 @@ export function serves(
   const of = terms.permits?.of ?? null;
   if (of !== null && of !== run.permits) return false;
   const left = hold.left(mono, wall);
-  if (left <= 0 || isTooLong(hold, terms, window, mono)) return false;
+  if (isTooLong(hold, terms, window, mono)) return false;
   return fits(hold, left, terms, window, false) === "enough";
 }
 

@@ -224,7 +224,6 @@ export class Pool extends SharedHold {
 
   protected override end(by: Departure | null): void {
     this.#units = 0;
-    this.free = 0;
     super.end(by);
     this.#resource.ended(this);
     this.#settle();

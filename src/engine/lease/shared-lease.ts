@@ -41,7 +41,10 @@ export class SharedLease implements Caller, Departure, Linked {
    * Its last user did not leave: the end of a scope took its lease, and reported that as a loss.
    */
   isTaken = false;
-  /** At its end Redis must confirm that it was held: it is neither handed on locally nor cached. */
+  /**
+   * At its end Redis must confirm that it was held: a lock is neither handed on locally nor cached
+   * then, and permits are asked about while others of their hold stay.
+   */
   isConfirmed = false;
   /**
    * When the watchdog renews it, on the monotonic clock. Infinity: never, or while a renewal is

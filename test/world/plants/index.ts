@@ -5,6 +5,7 @@ import { elections } from "./elections.ts";
 import { leases } from "./leases.ts";
 import { once } from "./once.ts";
 import type { Plant } from "./plant.ts";
+import { pools } from "./pools.ts";
 import { scripts } from "./scripts.ts";
 import { world } from "./world.ts";
 
@@ -14,6 +15,7 @@ export const plants: readonly Plant[] = [
   ...counted,
   ...client,
   ...core,
+  ...pools,
   ...elections,
   ...leases,
   ...once,
