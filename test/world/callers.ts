@@ -219,6 +219,7 @@ export function leaving(run: Run, holding: Holding): void {
   const { member, kindName, name } = holding;
   for (const check of run.checks) check.leaving?.(holding);
   holding.isLeaving = true;
+  run.leaving.add(holding);
   run.holdings.get(name)?.delete(holding);
   run.story.tell(member.process.name, `gives ${kindName} ${name} back`);
 }
@@ -226,6 +227,7 @@ export function leaving(run: Run, holding: Holding): void {
 /** It was given back, with this error or null. */
 function left(run: Run, holding: Holding, error: unknown): void {
   const { member, kindName, name } = holding;
+  run.leaving.delete(holding);
   if (error !== null)
     run.story.tell(member.process.name, `giving ${kindName} ${name} back fails: ${codeOf(error)}`);
   for (const check of run.checks) check.left?.(holding, error);

@@ -138,14 +138,17 @@ const useUpTokens: Fault = ({ dice, server: { redis }, story, time }, _, ms) => 
   }
 };
 
-/** The locks that a process has cached, and that no caller of it uses or waits for. */
+/** The locks that a process has cached, and that no caller of it uses, waits for or is giving back. */
 function cachedBy(run: Run, member: Member): Owned[] {
   return owners(run).filter((owned) => {
     const { key, name, process } = owned;
     const kept = run.server.redis.find(key);
     // Its holder says that it may be idle: see lua/handoff/start.lua.
     if (process !== member.process.number || kept?.type !== "string" || kept.value[1] !== "2") return false;
-    const concerned = [...run.inside(name), ...run.wanting(name)];
+    // RACE: a process that ends reads no answer: if Redis has forgotten the script of a release that is
+    // under way, it is not sent again.
+    const leaving = [...run.leaving].filter((one) => one.name === name);
+    const concerned = [...run.inside(name), ...run.wanting(name), ...leaving];
     const grant = run.grants.of(owned);
     return !grant?.isGhost && !concerned.some((one) => one.member === member);
   });

@@ -153,6 +153,8 @@ export class Run {
   readonly requests = new Set<Request>();
   /** By name of what they hold. */
   readonly holdings = new Map<string, Set<Holding>>();
+  /** Those that are given back, until that has ended. */
+  readonly leaving = new Set<Holding>();
   readonly observers = new Set<Observing>();
   readonly checks: Check[] = [];
   readonly grants = new Grants(this);
