@@ -90,6 +90,16 @@ describe("a hold from before a data loss that its process hands off locally", ()
     breaks(["one holder", "growing tokens"], ...passed(800));
   });
 
+  it("may have been had by a call for several locks that got none", () => {
+    const several: Line[] = [
+      asks(5, "1.1", { call: 3, kind: "multiLock" }),
+      [110, "1.1", { is: "busy", call: 3 }],
+    ];
+    const [, , , , ...rest] = passed(110);
+    breaks(["one holder", "growing tokens"], ...rest);
+    isSound(...several, ...rest);
+  });
+
   it("is forgiven the time for which the process was stopped", () => {
     isSound(...passed(800), ...stopped(25, 790, "1.1"));
   });

@@ -1,6 +1,7 @@
 import { LONGEST_LEASE, LONGEST_WINDOW, TERM_LEASE } from "../settings.ts";
 import { allows } from "./allows.ts";
 import {
+  type Call,
   callKey,
   type Forgetting,
   type Hold,
@@ -156,7 +157,7 @@ export class Forgotten {
 
   constructor(story: Story, holds: readonly Hold[]) {
     this.#story = story;
-    this.#passed = passed(holds);
+    this.#passed = passed(holds, story.calls);
     this.#holds = new Map(holds.map((hold) => [callKey(hold.call.by, hold.call.number), hold]));
   }
 
@@ -215,17 +216,25 @@ const grantedAt = ({ call, token }: Hold): number =>
 
 /**
  * A pass has the token after that of its process's hold before it; a reader that comes to others, in
- * this process or in another one, has theirs; a writer that goes on as a reader keeps its own.
+ * this process or in another one, has theirs; a writer that goes on as a reader keeps its own. A call
+ * for several locks that got none may have had this one, and have given it back at its end.
  */
-function passed(holds: readonly Hold[]): Set<Hold> {
+function passed(holds: readonly Hold[], calls: readonly Call[]): Set<Hold> {
   const known = new Set<string>();
+  const unseen = calls.filter(({ kind, hold }) => kind === "multiLock" && hold === null);
+  const isFromUnseen = ({ call, from }: Hold): boolean =>
+    unseen.some(
+      ({ by, lock, asked, answered }) =>
+        by === call.by && lock === call.lock && asked < from && (answered?.at ?? from) >= call.asked,
+    );
   return new Set(
-    holds.filter(({ call, token }) => {
+    holds.filter((hold) => {
+      const { call, token } = hold;
       const isShared = allows(call).tokens === "shared";
       const isJoined = isShared && (call.writer !== undefined || known.has(`reads ${token}`));
       known.add(`${call.by} ${token}`);
       if (isShared) known.add(`reads ${token}`);
-      return isJoined || known.has(`${call.by} ${token - 1}`);
+      return isJoined || known.has(`${call.by} ${token - 1}`) || isFromUnseen(hold);
     }),
   );
 }
