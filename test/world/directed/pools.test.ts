@@ -10,16 +10,23 @@ import { BY_MESSAGE, inTurn, outcomeOf, warm } from "./steps.ts";
 const ALL = { units: 3 };
 const TWO = { units: 2 };
 
+/** `theirs` has all permits, and a first caller of `mine` waits in Redis for one. */
+async function queueUp({ pass }: Scene, mine: SceneProcess, theirs: SceneProcess) {
+  const all = await theirs.take("semaphore", ALL);
+  const head = mine.take("semaphore");
+  await pass(100);
+  return { all, head };
+}
+
 /** Callers of `mine` that get one hold, because `theirs` had all permits when they came. */
 async function share(
-  { pass, redis }: Scene,
+  world: Scene,
   mine: SceneProcess,
   theirs: SceneProcess,
   ...asked: readonly TakeOptions[]
 ): Promise<SceneLease[]> {
-  const all = await theirs.take("semaphore", ALL);
-  const head = mine.take("semaphore");
-  await pass(100);
+  const { redis } = world;
+  const { all, head } = await queueUp(world, mine, theirs);
   const waiting = asked.map((options) => mine.take("semaphore", options));
   await all.unlock();
   const [first, ...leases] = await Promise.all([head, ...waiting]);
@@ -36,6 +43,41 @@ async function two(
   options: TakeOptions = {},
 ): Promise<[SceneLease, SceneLease]> {
   return (await share(world, mine, theirs, options, options)) as [SceneLease, SceneLease];
+}
+
+/**
+ * `all` is given back, and one command asks for the callers that wait: `first`, one that leaves before
+ * the answer, and those that `after` makes. The answer is read `late` ms after that.
+ */
+async function askForOneThatLeaves<T>(
+  mine: SceneProcess,
+  all: SceneLease,
+  late: number,
+  options: TakeOptions,
+  after: () => T,
+): Promise<{ first: Promise<SceneLease>; others: T }> {
+  const enough = new AbortController();
+  const first = mine.take("semaphore", options);
+  const gone = outcomeOf(mine.take("semaphore", { ...options, signal: enough.signal }));
+  const others = after();
+  const asked = mine.on("acquire").executed(() => mine.commands.freezeReplies(late));
+  await all.unlock();
+  await asked;
+  enough.abort();
+  await gone;
+  return { first, others };
+}
+
+/** Two callers of `mine` share a hold. The first one has asked for a confirmation, and ends by `leave`. */
+async function shareConfirmed(world: Scene, mine: SceneProcess, theirs: SceneProcess) {
+  const { all, head } = await queueUp(world, mine, theirs);
+  const { run, isInside, leave } = heldBody();
+  const permits = mine.client.semaphore("sem:a", { permits: 3 });
+  const done = permits.withPermits(1, { lease: 20_000, confirm: true }, run);
+  const other = mine.take("semaphore", { lease: 20_000 });
+  await all.unlock();
+  await isInside;
+  return { done, leave, leases: [await head, await other] };
 }
 
 /** Notes the names of callers when they have their permits. They give them back at once. */
@@ -211,18 +253,11 @@ describe("a caller", () => {
     "does not enter a hold of callers with a much shorter lease",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
-      const enough = new AbortController();
-      const first = mine.take("semaphore", { lease: 2_000 });
-      const gone = outcomeOf(mine.take("semaphore", { lease: 2_000, signal: enough.signal }));
-      const long = mine.take("semaphore", { lease: 60_000 });
-      const asked = mine.on("acquire").executed(() => mine.commands.freezeReplies(20));
-      await all.unlock();
-      await asked;
-      enough.abort();
-      await gone;
+      const { all, head } = await queueUp(world, mine, theirs);
+      const short = { lease: 2_000 };
+      const { first, others: long } = await askForOneThatLeaves(mine, all, 20, short, () =>
+        mine.take("semaphore", { lease: 60_000 }),
+      );
       const leases = await Promise.all([head, first, long]);
       await world.pass(5_000);
       expect(leases.map(({ held }) => held)).toEqual([true, false, true]);
@@ -234,15 +269,7 @@ describe("a caller", () => {
     "has the permit that one leaves which wants a confirmation, without waiting for Redis",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
-      const { run, isInside, leave } = heldBody();
-      const permits = mine.client.semaphore("sem:a", { permits: 3 });
-      const done = permits.withPermits(1, { lease: 20_000, confirm: true }, run);
-      const other = mine.take("semaphore", { lease: 20_000 });
-      await all.unlock();
-      await isInside;
+      const { done, leave, leases } = await shareConfirmed(world, mine, theirs);
       const waiting = mine.take("semaphore");
       await world.pass(5);
       mine.freeze(1_000);
@@ -250,7 +277,7 @@ describe("a caller", () => {
       const { result, took } = await world.timed(waiting);
       expect(took).toBeLessThan(BY_MESSAGE);
       await done;
-      for (const lease of [result, await other, await head]) await lease.unlock();
+      for (const lease of [result, ...leases]) await lease.unlock();
     }),
   );
 });
@@ -261,17 +288,8 @@ describe("callers that share a hold", () => {
     scene(async (world) => {
       const [mine, theirs, third] = world.processes(3);
       await warm(world, third, theirs);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
-      const enough = new AbortController();
-      const first = mine.take("semaphore");
-      const gone = outcomeOf(mine.take("semaphore", { signal: enough.signal }));
-      const asked = mine.on("acquire").executed(() => mine.commands.freezeReplies(3));
-      await all.unlock();
-      await asked;
-      enough.abort();
-      await gone;
+      const { all, head } = await queueUp(world, mine, theirs);
+      const { first } = await askForOneThatLeaves(mine, all, 3, {}, () => null);
       const lease = await first;
       await (await head).unlock();
       const { names, note } = order();
@@ -288,17 +306,8 @@ describe("callers that share a hold", () => {
     "and whose number has become smaller meanwhile: what they do not use is free for others at once",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
-      const enough = new AbortController();
-      const first = mine.take("semaphore");
-      const gone = outcomeOf(mine.take("semaphore", { signal: enough.signal }));
-      const asked = mine.on("acquire").executed(() => mine.commands.freezeReplies(20));
-      await all.unlock();
-      await asked;
-      enough.abort();
-      await gone;
+      const { all, head } = await queueUp(world, mine, theirs);
+      const { first } = await askForOneThatLeaves(mine, all, 20, {}, () => null);
       const leases = await Promise.all([head, first]);
       await world.pass(2);
       const other = await theirs.tryTake("semaphore");
@@ -323,9 +332,7 @@ describe("callers that share a hold", () => {
     "and leave it together share the next one when they come back together, while another one stays",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
+      const { all, head } = await queueUp(world, mine, theirs);
       const waiting = [mine.take("semaphore"), mine.take("semaphore")];
       await all.unlock();
       const [stays, ...leases] = await Promise.all([head, ...waiting]);
@@ -396,16 +403,7 @@ describe("callers that share a hold", () => {
     "and of which one leaves with a confirmation: its permit is free for others at once",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);
-      const all = await theirs.take("semaphore", ALL);
-      const head = mine.take("semaphore");
-      await world.pass(100);
-      const { run, isInside, leave } = heldBody();
-      const permits = mine.client.semaphore("sem:a", { permits: 3 });
-      const done = permits.withPermits(1, { lease: 20_000, confirm: true }, run);
-      const other = mine.take("semaphore", { lease: 20_000 });
-      await all.unlock();
-      await isInside;
-      const leases = [await head, await other];
+      const { done, leave, leases } = await shareConfirmed(world, mine, theirs);
       leave();
       await done;
       await world.pass(1);
