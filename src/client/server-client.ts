@@ -212,7 +212,7 @@ export class ServerClient extends BaseClient implements LockClient {
   stats(): LockStats {
     let waiting = 0;
     for (const localLock of this.locks.localLocks()) for (const _ of localLock) waiting++;
-    return { waiting, ...this.locks.linger.stats };
+    return { waiting, ...this.locks.stays.learner.stats };
   }
 }
 

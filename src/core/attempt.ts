@@ -38,25 +38,27 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     const isAgain = mode === "again";
     const { terms, batchedTry, passes } = head;
     this.sent = isAgain ? now() : hold.sent;
-    this.lease = terms.lease;
+    // If this process died, others would wait for an unused lock.
+    this.lease = hold.lingers ? place.context.stays.window : terms.lease;
     this.run = place.run;
     this.entryTtl = isAgain ? entryTtl(place.position) : 0;
     this.isFirst = mode === "try" && place.line.waiting > 0;
     this.isHeard = channel.isHeard;
-    this.flag = place.kind.hasStays && channel.isHeard ? 1 : 0;
+    const isTold = place.kind.hasStays && channel.isHeard;
+    this.flag = hold.lingers ? 2 : isTold ? 1 : 0;
     // Queueing tells Redis which channel receives the hold's messages. A re-check names it only if
     // the channel is subscribed to.
     this.channel = mode !== "try" && (channel.isHeard || !isAgain) ? channel : null;
     this.after = (!isAgain && batchedTry?.dependsOn?.hold) || null;
     if (batchedTry) batchedTry.hold = hold;
-    hold.asks(terms.lease, this.sent.mono);
+    hold.asks(this.lease, this.sent.mono);
     // Several callers in turn can ask for one hold. The command that wins it reserves its tokens,
     // and it is unknown which command won: only what all of them reserve is certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
     // Reserving costs the server a twentieth of a free pair, so a command does that only if another
     // caller waits here, or may come while the hold is queued.
-    const isLikely = head.next !== null || isAgain || mode === "yield";
+    const isLikely = head.next !== null || terms.linger > 0 || isAgain || mode === "yield";
     this.reserves = isLikely || !place.kind.hasStays ? this.passes : 0;
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
   }
@@ -72,6 +74,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
 
 /** The place that sends it. */
 interface Asker {
+  readonly context: { readonly stays: { readonly window: number } };
   readonly kind: Pick<LockKind, "hasStays">;
   readonly line: { readonly waiting: number };
   /** In the queue, as Redis last reported it. */

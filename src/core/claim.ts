@@ -1,4 +1,4 @@
-import { RENEWALS_PER_LEASE, STAY_WINDOW } from "../defaults.ts";
+import { RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
@@ -32,11 +32,13 @@ export class Claim {
     const { terms, isUnanswered, at } = caller;
     this.#place = place;
     // If this process died, others would wait for all that is asked for.
-    this.#ttl = last && kind.hasStays ? ttlFor(terms, Math.min(window, STAY_WINDOW)) : terms.lease;
+    const isShort = kind.hasStays && (last !== null || hold.lingers);
+    this.#ttl = isShort ? ttlFor(terms, context.stays.window) : terms.lease;
     const most = window / RENEWALS_PER_LEASE;
     // For a caller that has just come this is its first command, with a first command's time limit.
     this.#within = last && isUnanswered ? Math.min(most, Math.max(1, at - this.sent.mono)) : most;
-    this.flag = kind.hasStays && resource.isHeard ? 1 : 0;
+    const isTold = kind.hasStays && resource.isHeard;
+    this.flag = isTold ? (terms.linger > 0 ? 2 : 1) : 0;
   }
 
   async send(): Promise<void> {

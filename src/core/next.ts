@@ -8,20 +8,15 @@ import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {
-  readonly hold: Hold;
   /** Is no caller inside, while it stays here? */
-  readonly isIdle: boolean;
-  /** Was it ever idle? */
-  readonly wasKept: boolean;
+  readonly isKept: boolean;
+  /** Null: it was never so. */
+  readonly keeping: object | null;
   /**
    * Every later holder has a token above this one, a server's time in µs. 0: Redis has not said so
    * yet.
    */
   readonly tokensUntil: number;
-}
-
-/** The lock and client of a hold. */
-export interface Place {
   readonly kind: {
     /** Does Redis say for locks of this kind whether another caller waits? */
     readonly hasStays: boolean;
@@ -35,19 +30,19 @@ export interface Place {
 }
 
 /** May the next caller have it? Called wherever a caller enters a lock that is ours. */
-export function next(mine: Possession, comer: Applicant, place: Place, mono: number, wall: number): Next {
-  const { hold, isIdle } = mine;
-  const { window, inbox } = place.context;
-  const { hasStays } = place.kind;
+export function next(hold: Hold, mine: Possession, comer: Applicant, mono: number, wall: number): Next {
+  const { isKept } = mine;
+  const { window, inbox } = mine.context;
+  const { hasStays } = mine.kind;
   const { terms } = comer;
   const left = hold.left(mono, wall);
   // This process was paused. RACE: Redis would answer a renewal "yours" until it ends the key, and
   // how long that remains true is unknown.
   if (left <= 0) return "no";
   // No caller waits here, and one waits elsewhere.
-  if (isIdle && hold.wantedAt !== null) return "no";
+  if (isKept && hold.wantedAt !== null) return "no";
   const passes = Math.min(hold.mayPass, comer.passes);
-  if (!isWithinLimit(mine, passes, hasStays, mono)) {
+  if (!isWithinLimit(hold, mine, passes, mono)) {
     // No waiter is known, but none would have notified this process: its hold's flag is 0.
     const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.flag === 0;
     if (!isUntold || !inbox.hears(hold.name)) return "no";
@@ -57,11 +52,11 @@ export function next(mine: Possession, comer: Applicant, place: Place, mono: num
   // RACE: the lock was deleted, another client had it, and a late copy of our acquire has taken it
   // again: then Redis says "yours", and its time is above a token of that client. So none is asked
   // for while others want the lock. A hold that the queue has granted has reserved some.
-  if (hasStays && !hasToken(mine)) return hold.wantedAt === null ? "ask" : "no";
+  if (hasStays && !hasToken(hold, mine)) return hold.wantedAt === null ? "ask" : "no";
   if (hasStays && !hold.isFresh(mono, wall)) return "ask";
   // The hold was cached, and this caller's lock has `linger: 0`: it enters only after Redis has
   // confirmed that the lock is held.
-  if (mine.wasKept && terms.linger === 0) return "ask";
+  if (mine.keeping && terms.linger === 0) return "ask";
   return fits(hold, left, terms, window, false) === "enough" ? "now" : "ask";
 }
 
@@ -69,12 +64,10 @@ export function next(mine: Possession, comer: Applicant, place: Place, mono: num
  * May it still, after the renewal was answered in time? There is no second renewal: it would
  * achieve no more than the first.
  */
-export function isStillNext(mine: Possession, comer: Applicant, place: Place, mono: number): boolean {
-  const { hold } = mine;
-  const { hasStays } = place.kind;
-  if (!hasStays) return true;
+export function isStillNext(hold: Hold, mine: Possession, comer: Applicant, mono: number): boolean {
+  if (!mine.kind.hasStays) return true;
   const passes = Math.min(hold.mayPass, comer.passes);
-  return hasToken(mine) && (hold.wantedAt === null || isWithinLimit(mine, passes, hasStays, mono));
+  return hasToken(hold, mine) && (hold.wantedAt === null || isWithinLimit(hold, mine, passes, mono));
 }
 
 /**
@@ -82,14 +75,9 @@ export function isStillNext(mine: Possession, comer: Applicant, place: Place, mo
  * limited time. There is no limit while no other process wants the lock, if it would be notified of
  * one. `passes`: the smaller limit of the caller that took the lock from Redis and of the next one.
  */
-function isWithinLimit(
-  { hold, isIdle }: Possession,
-  passes: number,
-  hasStays: boolean,
-  mono: number,
-): boolean {
-  const isEndless = passes > 0 || isIdle;
-  if (hasStays && hold.flag > 0 && hold.wantedAt === null && isEndless) return true;
+function isWithinLimit(hold: Hold, mine: Possession, passes: number, mono: number): boolean {
+  const isEndless = passes > 0 || mine.isKept;
+  if (mine.kind.hasStays && hold.flag > 0 && hold.wantedAt === null && isEndless) return true;
   return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;
 }
 
@@ -97,6 +85,6 @@ function isWithinLimit(
  * Each caller has its own token: one that was reserved with the grant, or one that the server's
  * time has reached by now.
  */
-function hasToken({ hold, tokensUntil }: Possession): boolean {
+function hasToken(hold: Hold, { tokensUntil }: Possession): boolean {
   return hold.passes < Math.min(hold.reserved, hold.mayPass) || hold.token + hold.passes + 1 <= tokensUntil;
 }

@@ -1,9 +1,12 @@
 import { LockLostError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
-import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, STAY_RENEWAL } from "../defaults.ts";
+import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
 import type { Grant, Hold } from "../engine/lease/hold.ts";
 import { DONE, refused } from "../engine/lease/release-outcome.ts";
-import { type Departure, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import { type Departure, departed, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import { sendAtTurnEnd } from "../redis/late.ts";
 import {
   type AttemptAnswer,
   type ReleaseAnswer,
@@ -18,7 +21,8 @@ import { CallTimer, isSet } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
 import { Claim } from "./claim.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
-import { fits } from "./fits.ts";
+import { type Applicant, fits } from "./fits.ts";
+import { Keeping } from "./keeping.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import { BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
@@ -29,7 +33,20 @@ import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { Release } from "./release.ts";
 import { backOff, nextTry, sleep } from "./schedule.ts";
-import { APART, ASKING, CLAIMING, IDLE, OWNED, PARKED, RESTING, type State, SUBSCRIBING } from "./states.ts";
+import {
+  APART,
+  ASKING,
+  CLAIMING,
+  IDLE,
+  KEPT,
+  LEAVING,
+  OWNED,
+  PARKED,
+  RESTING,
+  type State,
+  SUBSCRIBING,
+} from "./states.ts";
+import type { UsedStay } from "./stays.ts";
 import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -41,7 +58,7 @@ import type { Waiter } from "./waiter.ts";
  * awaited changes no state. A grant by message ends the waiting for the answer under way, which is
  * then about the present hold; any other hold that such an answer brings is left (R3).
  */
-export class Place implements Expecting, LeaseOwner, Linked {
+export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linked {
   list: object | null = null;
   next: this | null = null;
   previous: this | null = null;
@@ -54,9 +71,12 @@ export class Place implements Expecting, LeaseOwner, Linked {
   hold: Hold | null = null;
   /** The command whose answer is awaited. */
   attempt: Attempt | null = null;
-  /** The caller that has the lock; and the renewal after which one gets it. */
+  /** The caller that has the lock; the one that has it, or had it last; the renewal for the next one. */
   holder: SharedLease | null = null;
+  last: SharedLease | null = null;
   claim: Claim | null = null;
+  /** How the hold stays here with no caller inside. Null: it never did. */
+  keeping: Keeping | null = null;
   /** Position in the queue, as Redis last reported it. */
   position: number | null = null;
   /** For permits: those that its hold is asked for, and how many it got. Null: a hold has one unit. */
@@ -71,8 +91,11 @@ export class Place implements Expecting, LeaseOwner, Linked {
   #firstToken: number | null = null;
   /** Every later holder has a token above this one. 0: Redis has not said so yet. */
   tokensUntil = 0;
-  /** When it was last due to be renewed because of a local hand-off. */
-  #renewedAt = 0;
+  isUsed = false;
+  /** When a caller that does not wait was last told that a caller is inside. 0: never. */
+  #triedAt = 0;
+  /** At the end of a turn of the event loop. Made when it first rests. */
+  #turned: (() => void) | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest: number | null = null;
 
@@ -182,11 +205,21 @@ export class Place implements Expecting, LeaseOwner, Linked {
     }
     if (kind.policy === "pooled") this.run = runFrom(first, context.window);
     const hold = context.newHold(kind, name, this, first.terms.label);
+    if (kind.hasStays && first.terms.linger > 0 && !this.leaseTooShort) hold.lingers = this.#mayLinger(first);
     this.to(ASKING, hold);
     kind.attempt(this.#attempt(mode, hold, first, channel, null));
     if (!waits || channel.isHeard) return;
     if (mode === "queue") resource.listen();
     else context.inbox.prepare(resource.channel);
+  }
+
+  /** Will the hold stay after this caller? It is asked for a shorter time then. */
+  #mayLinger({ terms, kind }: Waiter): boolean {
+    const { name } = this;
+    const { stays } = this.context;
+    const { learner } = stays;
+    if (!stays.mayLinger(name, terms, kind)) return false;
+    return learner.keeps(name, clocks.mono.now()) || learner.comesBack(name);
   }
 
   /** The next command whose answer is awaited. */
@@ -278,6 +311,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
 
   /** Anything left of its hold in Redis must go. */
   drop(): void {
+    this.#learn();
     if (this.hold) this.context.leave(this.kind, this.hold);
     this.hold = null;
   }
@@ -454,17 +488,24 @@ export class Place implements Expecting, LeaseOwner, Linked {
    * the lock, and that answer says that no process waits. So it counts for a hold in any state.
    */
   recalled(nonce: string | null, isQuestion: boolean): void {
-    const { hold, kind, name } = this;
+    const { hold, kind, name, context, isOurs, isKept, keeping } = this;
     if (!hold) return;
-    if (nonce !== null && (isQuestion || this.isOurs)) {
-      // A caller that does not wait only asks.
-      if (this.isOurs) kind.answer?.(name, nonce, "busy");
+    const mono = clocks.mono.now();
+    if (nonce !== null && (isQuestion || (isOurs && !isKept))) {
+      // A caller that does not wait only asks. Otherwise each of its questions would end the hold.
+      if (isOurs) kind.answer?.(name, nonce, isKept ? "idle" : "busy");
+      if (!isQuestion) this.#triedAt = mono;
       return;
     }
-    hold.recall(clocks.mono.now());
-    this.context.wanted.recalled(hold);
+    hold.recall(mono);
+    context.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.
     if (this.state === PARKED) this.lookAgain();
+    if (!isKept || !keeping) return;
+    context.stays.recalled(name);
+    sendAtTurnEnd(() => this.#giveBackAlone());
+    // Last: a listener may make a call, and would find a lock that is cached and wanted.
+    keeping.tellRecalled(context);
   }
 
   get isSubscribing(): boolean {
@@ -472,7 +513,17 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   get isOurs(): boolean {
-    return this.state === OWNED || this.state === CLAIMING || this.state === RESTING;
+    return this.state.isOurs;
+  }
+
+  /** Is no caller inside, while the lock stays here? */
+  get isKept(): boolean {
+    return this.state === KEPT;
+  }
+
+  /** May a caller enter without joining the line? */
+  get isOpen(): boolean {
+    return this.state === KEPT || this.state === LEAVING;
   }
 
   // ---- it owns the lock
@@ -499,7 +550,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.to(OWNED, hold, isDue);
     hold.owned(grant, sent, flag, mono, wall);
     this.#firstToken = null;
-    this.tokensUntil = this.#renewedAt = 0;
+    this.last = null;
+    this.tokensUntil = 0;
     this.#units = grant.units ?? this.run?.units ?? 1;
     this.offer(sent !== null, mono, wall);
   }
@@ -533,7 +585,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
   }
 
   give(caller: Waiter, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
-    const { hold, line, context, kind, run } = this;
+    const { hold, line, context, run } = this;
     if (!hold) return;
     const { since } = caller;
     const { events } = context;
@@ -546,11 +598,7 @@ export class Place implements Expecting, LeaseOwner, Linked {
       return;
     }
     line.remove(caller);
-    this.to(OWNED, hold);
-    const lease = new SharedLease(hold, caller.terms, this, caller, mono, wall);
-    this.holder = lease;
-    const soon = hold.passes > 0 && kind.hasStays ? this.#renewAt(hold, mono) : Number.POSITIVE_INFINITY;
-    context.watchdog.watch(lease, soon, wall);
+    const lease = this.#begin(hold, caller.terms, caller, mono, wall);
     caller.give(lease);
     if (line.first) {
       line.tellBusy();
@@ -559,14 +607,28 @@ export class Place implements Expecting, LeaseOwner, Linked {
     if (events.isUsed) tellAcquired(events, lease, mono - since, hold.passes > 0, false);
   }
 
-  /**
-   * After local hand-offs the hold is renewed soon: a loss, or another process that waits, is to be
-   * noticed, and the next callers need not wait for that. Once in a while, whatever its answer takes.
-   */
-  #renewAt(hold: Hold, mono: number): number {
-    const at = Math.max(hold.seen.mono, this.#renewedAt) + STAY_RENEWAL;
-    if (at <= mono) this.#renewedAt = mono;
-    return Math.max(at, mono);
+  #begin(hold: Hold, terms: Terms, caller: Caller, mono: number, wall: number): SharedLease {
+    this.to(OWNED, hold);
+    const lease = new SharedLease(hold, terms, this, caller, mono, wall);
+    this.holder = this.last = lease;
+    this.context.watchdog.watch(lease, wall);
+    return lease;
+  }
+
+  /** A caller enters without joining the line, and without a round trip. Null: it has to wait. */
+  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
+    const { hold } = this;
+    const { events } = this.context;
+    const mono = clocks.mono.now();
+    const wall = clocks.wall.now();
+    if (!hold || !this.isOpen || isTurnSpent(mono)) return null;
+    if (next(hold, this, comer, mono, wall) !== "now") return null;
+    this.#reopen(false);
+    this.#countPass(hold);
+    const lease = this.#begin(hold, comer.terms, caller, mono, wall);
+    // RACE: last, because a listener may make a call, and the lock is busy by now.
+    if (events.isUsed) tellAcquired(events, lease, clocks.mono.now() - mono, true, true);
+    return lease;
   }
 
   /** A caller gets it after a renewal. */
@@ -586,11 +648,11 @@ export class Place implements Expecting, LeaseOwner, Linked {
       if (!last) {
         if (caller.settled) this.offer(false);
         else this.give(caller);
-      } else if (caller.settled) this.#handOn(departed(last), 0, last).catch(() => {});
-      else if (isStillNext(this.#possession(hold), caller, this, clocks.mono.now())) this.#pass(hold, caller);
+      } else if (caller.settled) this.#handOnAlone();
+      else if (isStillNext(hold, this, caller, clocks.mono.now())) this.#pass(hold, caller);
       else {
         this.#putBack(caller);
-        this.#giveBack(departed(last), 0).catch(() => {});
+        this.#giveBackAlone();
       }
       return;
     }
@@ -600,8 +662,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.drop();
     if (isNews) {
-      const by = { ...departed(last), firstToken: this.#firstToken ?? hold.token };
-      tellLost(this.context.events, by, 0, new LockLostError(hold.name, answer.is));
+      const nobody = departed(last, this.#firstToken ?? hold.token);
+      tellLost(this.context.events, nobody, 0, new LockLostError(hold.name, answer.is));
     }
     if (!caller.settled) this.#putBack(caller);
     if (isOver && !caller.settled && !last) this.#outrun(caller, sent);
@@ -655,57 +717,111 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.#ended(lease);
     if (!by) throw new TypeError("the release of a lock that is not held");
     if (events.isUsed) tellReleased(events, lease, held);
-    return lease.isConfirmed ? this.#giveBack(by, held) : this.#handOn(by, held, by, mono, wall);
+    if (lease.isConfirmed) return this.#giveBack(by, held);
+    if (lease.terms.linger === 0 || this.line.first || !this.#stays(by, mono, wall))
+      return this.#handOn(by, held, mono, wall);
+    by.settle();
+    return DONE;
+  }
+
+  /** No caller waits here. May the lock stay, for a caller that comes? */
+  #stays({ terms, kind: by }: SharedLease, mono: number, wall: number): boolean {
+    const { hold, kind, name, context } = this;
+    const { stays } = context;
+    const { learner } = stays;
+    if (!hold || hold.isRevoked || !kind.hasStays || by === "multi" || stays.isClosed) return false;
+    const maySpare = stays.maySpare(hold, mono);
+    if (maySpare !== "yes") {
+      const how = maySpare === "too long" ? "not kept" : "given up";
+      if (hold.lingers) learner.ended(name, how, this.keeping?.saved ?? 0, mono);
+      return false;
+    }
+    // An answer that takes a lock also says whether the process is notified of recalls.
+    const isGranted = hold.flag < 2;
+    if (hold.wantedAt === null && learner.keeps(name, mono, this.keeping?.saved ?? 0, isGranted)) {
+      this.keeping ??= new Keeping(this, hold, learner);
+      this.keeping.begin(mono, terms.linger);
+      this.to(KEPT, hold);
+      stays.keep(this.keeping);
+      // If it was granted by message, Redis must first be asked to notify this process: until then
+      // no other process could recall it. RACE: a process that queued after a caller that does not
+      // wait has notified no holder. So ask Redis whether another caller waits, unless it has
+      // reported that later. A body of any length may come in between: under its own lease nothing
+      // is renewed.
+      if ((isGranted || hold.seen.mono < this.#triedAt) && !this.isUsed) stays.tell(this);
+      return true;
+    }
+    // One may take it right again. Only while a waiting caller could still get it.
+    const comer = { terms, passes: kind.localHandoffs };
+    if (next(hold, this, comer, mono, wall) !== "now" || !learner.comesBack(name)) return false;
+    this.keeping ??= new Keeping(this, hold, learner);
+    this.#rest(LEAVING, hold);
+    return true;
+  }
+
+  /** A caller is inside again, or will be. `asks`: after a command. */
+  #reopen(asks: boolean): void {
+    const { state, keeping, name } = this;
+    if (state === LEAVING) this.context.stays.learner.passedBack(name, true);
+    else keeping?.taken(asks);
+  }
+
+  /** Until the event loop has turned. */
+  #rest(state: State, hold: Hold): void {
+    this.to(state, hold);
+    this.#turned ??= () => {
+      if (this.state === RESTING || this.state === LEAVING) this.resume();
+    };
+    atTurnEnd(this.#turned);
+  }
+
+  /** The event loop has turned, or a caller has come. */
+  resume(): void {
+    this.context.events.step(() => this.#handOnAlone());
+  }
+
+  /** No caller waits for how the last one's hold ends. */
+  #handOnAlone(): void {
+    if (this.last) this.#handOn(departed(this.last), 0).catch(() => {});
+  }
+
+  #giveBackAlone(): void {
+    if (this.last) this.#giveBack(departed(this.last), 0).catch(() => {});
   }
 
   /**
    * The lock goes to the next caller here: at once, after a renewal, or after a turn of the event
    * loop. Or it goes back to Redis.
    */
-  #handOn(
-    by: Departure,
-    held: number,
-    last: SharedLease,
-    mono = clocks.mono.now(),
-    wall = clocks.wall.now(),
-  ): Promise<void> {
+  #handOn(by: Departure, held: number, mono = clocks.mono.now(), wall = clocks.wall.now()): Promise<void> {
     const { hold, line, kind } = this;
     const { first } = line;
     // RACE: the process is ending: the next caller here would get the lock and never know.
     if (!hold || !first || isEnding) return this.#giveBack(by, held);
-    const how = next(this.#possession(hold), first, this, mono, wall);
+    const how = next(hold, this, first, mono, wall);
     if (how === "no") return this.#giveBack(by, held);
     by.settle();
-    if (how === "ask") this.#claim(hold, first, last);
+    this.#reopen(how === "ask");
+    if (how === "ask") this.#claim(hold, first, this.last);
     // Callers that come and go without Redis would keep the event loop from turning.
-    else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) {
-      this.to(RESTING, hold);
-      atTurnEnd(() => this.#resume(hold, last));
-    } else this.#pass(hold, first, mono, wall);
+    else if (kind.hasStays && hold.wantedAt === null && isTurnSpent(mono)) this.#rest(RESTING, hold);
+    else this.#pass(hold, first, mono, wall);
     return DONE;
   }
 
-  /** The event loop has turned. RACE: or the process ends: then the lock goes back. */
-  #resume(hold: Hold, last: SharedLease): void {
-    this.context.events.step(() => {
-      if (!hold.isRevoked) {
-        this.#handOn(departed(last), 0, last).catch(() => {});
-        return;
-      }
-      this.drop();
-      tellLost(this.context.events, departed(last), 0, new LockLostError(hold.name, "revoked"));
-      this.ask();
-    });
-  }
-
-  #possession(hold: Hold): Possession {
-    return { hold, isIdle: false, wasKept: false, tokensUntil: this.tokensUntil };
-  }
-
   #pass(hold: Hold, caller: Waiter, mono?: number, wall?: number): void {
+    this.#countPass(hold);
+    this.give(caller, mono, wall);
+  }
+
+  /**
+   * After local hand-offs the hold is renewed soon: a loss, or another process that waits, is to be
+   * noticed, and the next callers need not wait for that. Others that wait end it soon anyway.
+   */
+  #countPass(hold: Hold): void {
     hold.passes++;
     hold.turns++;
-    this.give(caller, mono, wall);
+    if (this.kind.hasStays && hold.wantedAt === null) this.context.stays.used(this);
   }
 
   /** The hold goes to the next waiter in Redis. Callers here queue again. */
@@ -713,9 +829,8 @@ export class Place implements Expecting, LeaseOwner, Linked {
     const { hold, kind, context, line } = this;
     const { first } = line;
     if (!hold) return DONE;
-    by.firstToken = this.#firstToken ?? hold.token;
-    context.inbox.forget(hold);
-    const release = new Release(this, hold, by, held);
+    this.#learn();
+    const release = this.#release(hold, by, held);
     if (first && line.waiting > 0 && kind.yield && this.resource.isHeard && !isEnding) {
       // Releases it and queues a new one in one command.
       const next = context.newHold(kind, this.name, this, first.terms.label);
@@ -730,6 +845,32 @@ export class Place implements Expecting, LeaseOwner, Linked {
     return release.outcome;
   }
 
+  #release(hold: Hold, by: Departure, held: number): Release {
+    by.firstToken = this.#firstToken ?? hold.token;
+    this.context.inbox.forget(hold);
+    return new Release(this, hold, by, held);
+  }
+
+  /** It ends with no caller inside, and its release is sent together with others. */
+  takeLeave(): Release {
+    const { hold, last } = this;
+    if (!hold || !last) throw new TypeError("no lock is kept");
+    this.#learn();
+    const release = this.#release(hold, departed(last), 0);
+    release.outcome.catch(() => {});
+    this.stop();
+    return release;
+  }
+
+  /** The hold ends: what was its time here worth? */
+  #learn(): void {
+    const { keeping, state, name } = this;
+    const { learner } = this.context.stays;
+    if (state === LEAVING) learner.passedBack(name, false);
+    this.keeping = null;
+    if (keeping) learner.ended(name, keeping.end(), keeping.saved, clocks.mono.now());
+  }
+
   #ended(lease: SharedLease): void {
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
@@ -737,9 +878,18 @@ export class Place implements Expecting, LeaseOwner, Linked {
     this.holder = null;
   }
 
-  /** The hold is gone: its holder has lost it. */
+  /**
+   * The hold is gone: its holder has lost it. If none is inside, earlier callers may have lost it before
+   * they left. RACE: one that waits for its own renewal learns the same by that.
+   */
   lose(reason: LossReason, by: string | null = null): void {
-    this.holder?.lose(reason, by);
+    const { hold, holder, last, context } = this;
+    holder?.lose(reason, by);
+    if (holder || this.claim || !this.isOurs || !hold || !last) return;
+    const nobody = departed(last, this.#firstToken ?? hold.token);
+    this.drop();
+    this.ask();
+    tellLost(context.events, nobody, 0, new LockLostError(hold.name, reason));
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
@@ -751,15 +901,19 @@ export class Place implements Expecting, LeaseOwner, Linked {
     tellLost(this.context.events, lease, held, error);
   }
 
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
-    if (hold !== this.hold || !this.holder) return;
-    if (answer.is !== "renewed") this.lose(answer.is);
-    else {
-      this.#applies(hold, sent, answer, null);
-      // RACE: the lock may have been handed on here since the renewal was sent.
-      if (this.holder.since <= sent.mono) this.#firstToken = this.holder.token;
-      this.context.wanted.recalled(hold);
+  renewed(by: SharedLease, sent: Instant, answer: RenewAnswer, flag: Attempt["flag"] | null = null): void {
+    const { hold } = by;
+    if (hold !== this.hold || !this.isOurs || this.claim) return;
+    if (answer.is !== "renewed") {
+      this.lose(answer.is);
+      return;
     }
+    this.#applies(hold, sent, answer, flag);
+    // RACE: the lock may have been handed on here since the renewal was sent.
+    this.#firstToken = Math.max(this.#firstToken ?? 0, by.token);
+    // No caller is inside, and another process waits.
+    if (this.isKept && hold.wantedAt !== null) this.#giveBackAlone();
+    this.context.wanted.recalled(hold);
   }
 
   wanted(lease: SharedLease): AbortSignal {
@@ -809,8 +963,3 @@ const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
 
 /** The old hold of a yield whose answer is about the new one. */
 const RELEASED: ReleaseAnswer = { is: "released" };
-
-/** Its caller has left, and no caller waits for the answer about the hold. */
-function departed({ name, kind, call, units, token, hold }: SharedLease): Departure {
-  return { name, kind, call, units, token, firstToken: undefined, hold, settle() {}, lostAtRelease() {} };
-}

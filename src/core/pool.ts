@@ -53,10 +53,6 @@ export class Pool extends SharedHold {
     this.free = this.#units;
   }
 
-  get isOpen(): boolean {
-    return this.free > 0;
-  }
-
   // ---- callers come
 
   /** For this caller it was asked for. Those after it enter as far as the units go. */

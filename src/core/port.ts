@@ -5,6 +5,7 @@ import type { Subscriptions, Transport } from "../redis/transport.ts";
 import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
 import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
+import type { Stays } from "./stays.ts";
 import type { Waiting } from "./waiting.ts";
 
 /**
@@ -20,7 +21,7 @@ export interface Port {
   readonly watchdog: {
     readonly timers: Timers;
     readonly leases: LinkedList<SharedLease>;
-    watch(lease: SharedLease, soon?: number, wall?: number): void;
+    watch(lease: SharedLease, wall?: number): void;
   };
   /** How many releases are under way, and whether `close()` waits for them. */
   readonly cleanup: {
@@ -37,6 +38,8 @@ export interface Port {
     recalled(hold: Hold): void;
     ended(hold: Hold): void;
   };
+  /** Locks that stay with this process. */
+  readonly stays: Stays;
   /** Warns of callers that wait for their own process. */
   readonly selfWait: {
     look(callers: Callers, first: Waiting): void;

@@ -118,15 +118,10 @@ export class Resource {
     this.#endUnused();
   }
 
-  /** May a caller enter without joining the line? None does while others are in it. */
-  get isOpen(): boolean {
-    if (this.shared || !this.#holds) return false;
-    for (const { isOpen } of this.#holds) if (isOpen) return true;
-    return false;
-  }
-
-  /** A caller that need not join the line enters without a command. Null: it has to wait. */
+  /** A caller enters without a command and without joining the line. Null: it has to wait. */
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
+    // No caller does while others are in the line.
+    if (this.shared) return this.shared.takeIn(comer, caller);
     for (const hold of this.#holds ?? []) {
       const lease = hold.takeIn(comer, caller);
       if (lease) return lease;

@@ -7,7 +7,7 @@ import type { Hold } from "../engine/lease/hold.ts";
 import { unconfirmed } from "../engine/lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Terms } from "../engine/lease/terms.ts";
-import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { Ending } from "./ending.ts";
 import type { Applicant } from "./fits.ts";
@@ -39,8 +39,6 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     this.hold = hold;
   }
 
-  /** May a caller enter without joining the line? */
-  abstract readonly isOpen: boolean;
   /** A caller enters without joining the line and without a command. Null: it has to wait. */
   abstract takeIn(comer: Applicant, caller: Caller): SharedLease | null;
   /** The line has its first caller. */
@@ -78,7 +76,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
       const renewal = { hold, ttl: LEASE_MIN, flag: null };
       const [answer] = await kind.renew([renewal], context.commands.replyTimeout);
       if (!answer || answer.is === "renewed") return;
-      this.renewed(hold, sent, answer);
+      this.renewed(lease, sent, answer);
       failure = await this.foundNone(lease, held, { is: answer.is });
     } catch (error) {
       failure = lease.loss ?? unconfirmed(hold, error, kind);
@@ -92,10 +90,10 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     return this.context.wanted.signalOf(lease, this.kind);
   }
 
-  renewed(_: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
+  renewed(_: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (this.isOver) return;
     if (answer.is !== "renewed") this.lose(answer.is);
-    else if (this.applyRenewal(sent, answer, flag)) {
+    else if (this.applyRenewal(sent, answer)) {
       // Postpones the renewal of all users for which this one suffices.
       for (const user of this.users) {
         const { lease } = user.terms;
@@ -106,9 +104,9 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   }
 
   /** Applies a renewal's answer. False: it does not count. */
-  protected applyRenewal(sent: Instant, answer: RenewAnswer, flag: HolderFlag | null): boolean {
+  protected applyRenewal(sent: Instant, answer: RenewAnswer): boolean {
     const { hold } = this;
-    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, flag);
+    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer);
     return isOurs && hold.left() > 0 && !hold.isRevoked;
   }
 

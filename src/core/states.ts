@@ -23,11 +23,15 @@ import type { Waiter } from "./waiter.ts";
  * | subscribing | the same | the subscription, or a time → asking |
  * | parked | the hold is queued; a re-check may be under way | a grant, or an answer "owner" → owned · gone → asking · no caller left → idle |
  * | claiming | the lock is ours; a renewal is under way, and a caller gets it after that | its answer → owned or asking |
- * | owned | the lock is ours, and a caller has it | the caller leaves → owned, claiming, resting, or the hold is released · lost → withdrawn |
+ * | owned | the lock is ours, and a caller has it | the caller leaves → owned, claiming, resting, leaving, kept, or the hold is released · lost → withdrawn |
  * | resting | the lock is ours, and a caller gets it after a turn of the event loop | the turn → owned, claiming, or the hold is released |
+ * | leaving | the lock is ours, and no caller waits | a caller → owned, claiming, resting · the turn of the event loop → the hold is released |
+ * | kept | the lock is ours, at most for the window; no caller waits, nothing was sent | a caller → owned, claiming, resting · wanted, its time over, too many kept, no subscription, the client closes → the hold is released |
  */
 export interface State {
-  readonly word: "idle" | "asking" | "apart" | "subscribing" | "parked" | "claiming" | "owned" | "resting";
+  readonly word: string;
+  /** Is the lock ours? */
+  readonly isOurs: boolean;
   /** A caller came, or needs one more answer. */
   came(p: Place, caller: Waiter): void;
   /** The command under way was answered: another client holds the lock. */
@@ -113,6 +117,12 @@ function heldHere(p: Place, caller: Waiter): void {
   }
 }
 
+/** No caller is inside, and this one could not enter at once. */
+function enter(p: Place, { batchedTry }: Waiter): void {
+  if (batchedTry && p.hold) batchedTry.hold = p.hold;
+  p.resume();
+}
+
 /** What is left of it must go: a first copy of the command may have run in time. */
 function askAnew(p: Place): void {
   p.drop();
@@ -162,6 +172,7 @@ function stopIfAlone(p: Place): void {
 const nothing = (): void => {};
 
 const NOTHING: Omit<State, "word"> = {
+  isOurs: false,
   came: nothing,
   held: nothing,
   unplaced: nothing,
@@ -205,9 +216,12 @@ export const PARKED: State = {
   },
   left: stopIfAlone,
 };
-export const CLAIMING: State = { ...NOTHING, word: "claiming" };
-export const OWNED: State = { ...NOTHING, word: "owned", came: heldHere };
-export const RESTING: State = { ...NOTHING, word: "resting" };
+const OURS: typeof NOTHING = { ...NOTHING, isOurs: true };
+export const CLAIMING: State = { ...OURS, word: "claiming" };
+export const OWNED: State = { ...OURS, word: "owned", came: heldHere };
+export const RESTING: State = { ...OURS, word: "resting" };
+export const LEAVING: State = { ...OURS, word: "leaving", came: enter };
+export const KEPT: State = { ...OURS, word: "kept", came: enter };
 
 /** What a state needs of its place: see there. */
 interface Place {
@@ -238,6 +252,7 @@ interface Place {
   take(grant: Grant, sent: null, flag: 0): void;
   drop(): void;
   stop(): void;
+  resume(): void;
   to(state: State, hold: Hold): void;
   sleepFor(attempt: Attempt, ttl: number): void;
   sleep(ms: number): void;

@@ -157,14 +157,12 @@ export class Acquisition implements Expecting {
       hold.lingers = lock.mayLinger(head);
     // Where locks are granted by message, the client's own channel serves for the lock.
     const isQueued = kind.wake.by === "grant";
-    const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.flag === 1;
     const command = new Command(this, {
       hold,
       mode,
       head,
-      flag: hold.lingers ? 2 : isTold ? 1 : 0,
-      hasStays: kind.hasStays,
-      window: context.idle.window,
+      flag: hold.lingers ? 2 : 0,
+      window: context.stays.window,
       seen,
       isQueued,
       position: this.#position,
@@ -728,8 +726,6 @@ export interface AcquisitionHome {
   firstTried(): void;
   /** How many callers will queue as soon as the subscription is acknowledged. */
   subscribing: number;
-  /** What the lock's value should say about this process. */
-  readonly flag: AttemptOptions["flag"];
   /** May a hold for this caller stay with this process? Then it is acquired only for the window. */
   mayLinger(head: Waiter): boolean;
   /** Where readers share: may this caller join their hold? Then nothing new is requested. */

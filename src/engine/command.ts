@@ -39,7 +39,7 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly #asking: Asking;
 
   constructor(asking: Asking, options: CommandOptions) {
-    const { hold, mode, head, flag, hasStays, window, seen, isQueued, position, yielded } = options;
+    const { hold, mode, head, flag, window, seen, isQueued, position, yielded } = options;
     const { terms, passes } = head;
     this.#asking = asking;
     this.hold = hold;
@@ -63,11 +63,7 @@ export class Command implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     // and it is unknown which command won: only what all of them reserve is certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
-    // Reserving costs the server a twentieth of a free pair. So a command does not, if no other caller
-    // waits here: the first local hand-off then asks Redis for its token. A renewal gives tokens only in
-    // kinds with stays.
-    const isLikely = head.next !== null || terms.linger > 0 || mode === "again" || mode === "yield";
-    this.reserves = isLikely || !hasStays ? this.passes : 0;
+    this.reserves = this.passes;
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
   }
 
@@ -100,8 +96,6 @@ interface CommandOptions {
   readonly head: Waiter;
   /** What the lock's value should say about this process. */
   readonly flag: AttemptOptions["flag"];
-  /** Of the kind. */
-  readonly hasStays: boolean;
   /** The lease in ms of a hold that may stay with this process. */
   readonly window: number;
   /** Where its callers receive the lock's messages. Null: no caller would wait. */

@@ -3,9 +3,7 @@ import type { Port } from "../core/port.ts";
 import type { Waiting } from "../core/waiting.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
-import type { IdleTenures } from "./idle-tenures.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
-import type { LingerLearner } from "./linger-learner.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { WantedSignals } from "./wanted-signals.ts";
 
@@ -19,9 +17,6 @@ export interface Context extends Port {
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
   readonly wanted: WantedSignals;
-  /** The unlocked locks that this client keeps. */
-  readonly linger: LingerLearner;
-  readonly idle: IdleTenures;
   /**
    * Asks the holders of locks. A nonce identifies each question; `noReplyNonce`: no answer is
    * wanted.

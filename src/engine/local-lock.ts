@@ -6,7 +6,7 @@ import { RecheckGroup } from "../core/recheck-group.ts";
 import { RedisHealth } from "../core/redis-health.ts";
 import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
-import { type HolderFlag, unavailable } from "../redis/replies.ts";
+import { unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
 import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
@@ -95,8 +95,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
    * to wait, for Redis or for other callers.
    */
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
-    const { idle, commands } = this.context;
-    if (idle.isClosed || commands.ended) return null;
+    const { stays, commands } = this.context;
+    if (!this.isOpen || stays.isClosed || commands.ended) return null;
     for (const tenure of this.#tenures) {
       const lease = tenure.takeIn(comer, caller);
       if (lease) return lease;
@@ -107,7 +107,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   join(waiter: Waiter): void {
     const { kind, context } = this;
     // A readers' hold that is cached and idle ends before this command.
-    if (kind.sharing && kind.mode === "write" && context.linger.stats.kept > 0) {
+    if (kind.sharing && kind.mode === "write" && context.stays.learner.stats.kept > 0) {
       const readers = context.localLockOf(kind.sharing.readers, this.name);
       if (readers instanceof LocalLock)
         for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
@@ -136,12 +136,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   /** Other callers of this process are asking for the lock, or have it. */
   #share(one: Acquisition, waiter: Waiter): void {
     const { line } = one;
-    if (this.isOpen) {
-      line.add(waiter, true);
-      if (waiter.batchedTry && one.hold) waiter.batchedTry.hold = one.hold;
-      this.#formLine();
-      return;
-    }
     // RACE: our last answer was "held", but it may be old, because no message says when the lock is
     // freed. So a caller that barely waits starts a new attempt; any caller does while no messages
     // are received yet.
@@ -265,7 +259,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     // Other clients already cache as many as allowed: for a while, do not ask for a hold that may
     // stay.
     if (isShared && isDirect && hold.lingers && hold.flag !== 2)
-      this.context.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+      this.context.stays.learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     const tenure = isShared
       ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
       : new ExclusiveTenure(this, one, hold);
@@ -329,32 +323,19 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   // ---- locks that stay with this process
 
-  get flag(): HolderFlag {
-    return this.kind.hasStays && this.context.inbox.hears(this.name) ? 1 : 0;
-  }
-
+  /** Will the readers' hold that this caller asks for stay after it? */
   mayLinger({ terms, kind }: Waiter): boolean {
-    const { inbox, idle, linger } = this.context;
-    const isTooLong = !terms.watchdog && terms.lease > idle.window;
+    const { name } = this;
+    const { stays } = this.context;
     // Will Redis notify the holder of waiters?
-    const isTold =
-      this.#policy === "shared" ? this.writerSince === Number.POSITIVE_INFINITY : this.kind.hasStays;
-    if (!isTold || kind === "multi" || isTooLong || idle.isClosed) return false;
-    // No process could recall it.
-    if (!inbox.hears(this.name)) {
-      idle.hear(this.name);
-      return false;
-    }
-    const mono = clocks.mono.now();
-    if (this.#policy === "shared") return linger.keeps(knownReads(this.name), mono);
-    return linger.keeps(this.name, mono) || linger.comesBack(this.name);
+    if (this.#policy !== "shared" || this.writerSince < Number.POSITIVE_INFINITY) return false;
+    return stays.mayLinger(name, terms, kind) && stays.learner.keeps(knownReads(name), clocks.mono.now());
   }
 
   /** Messages that say that another process wants the lock may have been missed. */
   mayBeWanted(): void {
     const at = clocks.mono.now();
-    for (const { hold } of this.#acquisitions)
-      if (hold && (this.kind.hasStays || hold.lingers)) hold.want(at);
+    for (const { hold } of this.#acquisitions) if (hold?.lingers) hold.want(at);
     if (this.#policy !== "shared") return;
     // RACE: after a lost connection the server may have lost the holds, and a writer may be inside.
     for (const tenure of this.#tenures) {

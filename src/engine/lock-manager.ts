@@ -6,6 +6,7 @@ import type { Leavable, LockKind, Withdrawer } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
+import { Stays } from "../core/stays.ts";
 import { Waiter } from "../core/waiter.ts";
 import type { AcquireRequest, Waiting } from "../core/waiting.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
@@ -21,12 +22,9 @@ import type { Context } from "./context.ts";
 import { DeafReports } from "./deaf-reports.ts";
 import { GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
-import { IdleTenures } from "./idle-tenures.ts";
 import { Hold, LabelledHold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
-import type { Terms } from "./lease/terms.ts";
 import { Watchdog } from "./lease/watchdog.ts";
-import { LingerLearner } from "./linger-learner.ts";
 import { LocalLock } from "./local-lock.ts";
 import { SelfWait } from "./self-wait.ts";
 import { follow } from "./telemetry/following.ts";
@@ -49,8 +47,7 @@ export class LockManager implements Context {
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
   readonly deaf: DeafReports;
-  readonly linger = new LingerLearner();
-  readonly idle: IdleTenures;
+  readonly stays: Stays;
   readonly holderQueries: HolderQueries = new HolderQueries(this);
   readonly wanted = new WantedSignals(this);
   readonly asking: Context["asking"] = new Set();
@@ -103,7 +100,7 @@ export class LockManager implements Context {
         },
       },
     );
-    this.idle = new IdleTenures(this);
+    this.stays = new Stays(this);
     // RACE: a recall may have been lost with the subscription, and the answer to a command sent
     // before says that no caller waits. So every hold counts as wanted, even one whose command is
     // unanswered.
@@ -156,7 +153,7 @@ export class LockManager implements Context {
     const resource = localLock ? null : this.#resources.get(kind)?.get(name);
     const known = localLock ?? resource;
     // It is here since another caller has left it: no round trip.
-    const lease = known?.isOpen ? known.takeIn({ terms, passes }, caller) : null;
+    const lease = known?.takeIn({ terms, passes }, caller);
     if (lease) {
       if (batchedTry) batchedTry.hold = lease.hold;
       return Promise.resolve(take(lease));
@@ -167,7 +164,7 @@ export class LockManager implements Context {
       settle = resolve as typeof settle;
     });
     try {
-      const carried = resource ?? (localLock ? null : this.#newResource(kind, name, terms));
+      const carried = resource ?? (localLock ? null : this.#newResource(kind, name));
       const waiter = carried
         ? this.#join(carried, caller, request, passes, take, settle)
         : this.#wait(localLock ?? { kind, name }, caller, request, passes, take, settle);
@@ -252,7 +249,7 @@ export class LockManager implements Context {
    */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
-    this.idle.close();
+    this.stays.close();
     this.refuseAll((name) => new ClientClosedError(name));
     await closeManager(this, this.cleanup, Promise.all([this.#emptied(), beside()]), grace);
     clearInterval(this.#keepAlive);
@@ -288,11 +285,11 @@ export class LockManager implements Context {
   }
 
   /**
-   * Null: the core does not carry this lock, because it wakes by message or time, is a read-write lock,
-   * or is kept when it is unlocked. Whichever has the name's first caller serves the others as well.
+   * Null: the core does not carry this lock, because it wakes by message or time, or is a read-write
+   * lock.
    */
-  #newResource(kind: LockKind, name: string, { linger }: Terms): Resource | null {
-    if (kind.wake.by !== "grant" || kind.sharing || (linger > 0 && kind.hasStays)) return null;
+  #newResource(kind: LockKind, name: string): Resource | null {
+    if (kind.wake.by !== "grant" || kind.sharing) return null;
     let resources = this.#resources.get(kind);
     if (!resources) {
       resources = new Map();
@@ -390,7 +387,7 @@ export class LockManager implements Context {
 
   #mayBeWanted(): void {
     for (const localLock of this.localLocks()) localLock.mayBeWanted();
-    this.idle.endAll();
+    this.stays.endAll();
   }
 
   #lookAgain(): void {

@@ -3,19 +3,22 @@ import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { atTurnEnd, isTurnSpent } from "../core/event-loop-turn.ts";
 import { type Applicant, ttlFor } from "../core/fits.ts";
+import { Keeping } from "../core/keeping.ts";
+import type { KeptEnd } from "../core/linger-learner.ts";
+import type { Callback } from "../core/lock-kind.ts";
 import type { Leaver } from "../core/shared-hold.ts";
 import { tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import { SHARE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
-import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { KeptEnd } from "./linger-learner.ts";
 import { isJoinable, isOpen, leaseFits, next, type Openness } from "./policies/shared.ts";
+import { ReleaseCommand } from "./release-command.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -48,6 +51,10 @@ export class SharedTenure extends Tenure implements Openness {
    */
   #outer: Tenure | null;
   readonly #lingers: boolean;
+  /** How it stays here with no reader inside. Null: it never did. */
+  keeping: Keeping | null = null;
+  /** When a writer that does not wait was last told that a reader is inside. */
+  #triedAt = Number.NEGATIVE_INFINITY;
   /** The last user, whose hold goes at the end of this turn of the event loop. */
   #leaving: Leaver | null = null;
 
@@ -67,7 +74,7 @@ export class SharedTenure extends Tenure implements Openness {
   readonly holder = null;
 
   get isIdle(): boolean {
-    return this.state === "idle";
+    return this.keeping?.isIdle === true;
   }
 
   // ---- callers come
@@ -229,7 +236,7 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   protected override ttlFor(terms: Terms): number {
-    return ttlFor(terms, this.context.idle.window);
+    return ttlFor(terms, this.context.stays.window);
   }
 
   // ---- its users leave
@@ -267,7 +274,7 @@ export class SharedTenure extends Tenure implements Openness {
   /** A caller is inside again, or will be. */
   #stay(): void {
     this.#settle();
-    if (this.isIdle) this.reopen(this.isJoining);
+    this.keeping?.taken(this.isJoining);
   }
 
   /** The last user that has left needs no release. */
@@ -312,39 +319,52 @@ export class SharedTenure extends Tenure implements Openness {
 
   // ---- it stays while idle
 
-  protected override get known(): string {
-    return knownReads(this.hold.name);
-  }
-
   #keep({ terms, kind }: SharedLease): boolean {
     const { hold, context } = this;
-    const { linger, idle } = context;
-    if (!this.#lingers || terms.linger === 0 || kind === "multi" || idle.isClosed) return false;
+    const { stays } = context;
+    const { learner } = stays;
+    if (!this.#lingers || terms.linger === 0 || kind === "multi" || stays.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
     // A writer of this process would recall it at once.
     if (this.lock.hasWriter) return false;
     const mono = clocks.mono.now();
     // RACE: a writer that queued after one that does not wait, and that got "busy", has notified no
     // holder. So Redis must have reported later that no caller waits.
-    if (this.asked.mono < this.triedAt) return false;
-    if (!this.mayStay(mono)) return false;
-    if (!linger.keeps(this.known, mono, this.keeping?.saved ?? 0)) return false;
+    if (this.asked.mono < this.#triedAt) return false;
+    const maySpare = stays.maySpare(hold, mono);
+    if (maySpare !== "yes") {
+      this.#learn(maySpare === "too long" ? "not kept" : "given up");
+      return false;
+    }
+    if (!learner.keeps(knownReads(hold.name), mono, this.keeping?.saved ?? 0)) return false;
+    this.keeping ??= new Keeping(this, hold, learner);
     // It is not renewed while idle.
-    this.becomeIdle(mono, Math.min(mono + terms.linger, hold.endMono));
+    this.keeping.begin(mono, Math.min(terms.linger, hold.endMono - mono));
+    stays.keep(this.keeping);
     return true;
   }
 
-  protected override learn(how: KeptEnd): void {
-    const { linger } = this.context;
-    linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now(), true);
+  #learn(how: KeptEnd): void {
+    const { stays } = this.context;
+    stays.learner.ended(knownReads(this.hold.name), how, this.keeping?.saved ?? 0, clocks.mono.now(), true);
   }
 
-  protected override learnEnd(wasIdle: boolean): void {
-    if (!this.#lingers) return;
-    const { keeping, hold } = this;
-    const isLapsed = wasIdle && clocks.mono.now() >= (keeping?.until ?? 0);
-    if (hold.recalledAt !== null) this.learn(wasIdle ? "recalled" : "wanted");
-    else if (keeping) this.learn(isLapsed ? "lapsed" : "given up");
+  protected override end(by: Departure | null): void {
+    const { keeping, hold, isIdle } = this;
+    if (!this.isOver && this.#lingers) {
+      const how = keeping?.end();
+      if (hold.recalledAt !== null) this.#learn(isIdle ? "recalled" : "wanted");
+      else if (how) this.#learn(how);
+    }
+    super.end(by);
+  }
+
+  /** It ends while idle, and its release is sent together with others. */
+  takeLeave(): Callback<ReleaseAnswer> {
+    const by = this.nobody();
+    this.end(null);
+    this.ending.sent();
+    return new ReleaseCommand(this, by, 0, null, (failed) => failed?.catch(() => {}));
   }
 
   #giveBack(): void {
@@ -354,15 +374,15 @@ export class SharedTenure extends Tenure implements Openness {
 
   // ---- it is lost
 
-  override renewed(hold: Hold, sent: Instant, answer: RenewAnswer, flag: HolderFlag | null = null): void {
+  override renewed(by: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (answer.is !== "renewed" && !this.isOver && this.writer) this.writer.lose(answer.is);
-    else super.renewed(hold, sent, answer, flag);
+    else super.renewed(by, sent, answer);
   }
 
   override lose(reason: LossReason, by: string | null = null): void {
     // After its end it has merely expired, and no caller has lost it.
     const wasAlone = !this.isOver && this.users.size === 0;
-    const isNews = wasAlone && this.wasKept && this.hold.left() > 0;
+    const isNews = wasAlone && this.keeping && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;
     const leaving = this.#leaving;
@@ -396,21 +416,21 @@ export class SharedTenure extends Tenure implements Openness {
    */
   recalled(nonce: string | null, isQuestion: boolean): void {
     if (!this.#lingers) return;
-    const { hold, isIdle, context } = this;
+    const { hold, isIdle, keeping, context } = this;
     if (nonce !== null && (isQuestion || !isIdle)) {
       // A writer that does not wait only asks. Otherwise each such question would close the
       // readers' hold.
-      if (!isQuestion) this.triedAt = clocks.mono.now();
+      if (!isQuestion) this.#triedAt = clocks.mono.now();
       this.kind.sharing?.answer(hold.name, nonce, isIdle ? "idle" : "busy");
       return;
     }
     hold.recall(clocks.mono.now());
     this.isClosed = true;
-    if (!isIdle) return;
-    context.idle.recalled(hold.name);
+    if (!isIdle || !keeping) return;
+    context.stays.recalled(hold.name);
     sendAtTurnEnd(() => this.#giveBack());
     // Last: a listener may make a call, and would find a hold that is wanted.
-    this.tellRecalled();
+    keeping.tellRecalled(context);
   }
 }
 

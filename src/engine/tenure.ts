@@ -1,20 +1,19 @@
 import { LockLostError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
 import { fits } from "../core/fits.ts";
 import { tryAgain } from "../core/lease-too-short.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import type { RedisHealth } from "../core/redis-health.ts";
 import { SharedHold } from "../core/shared-hold.ts";
-import { lossOf, tellAcquired, tellLost } from "../core/telling.ts";
-import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import { tellAcquired, tellLost } from "../core/telling.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
-import { type Keeping, type KeptTenure, newKeeping } from "./idle-tenures.ts";
 import type { Hold } from "./lease/hold.ts";
 import { refused } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
+import { type Departure, departed, type SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import { ASKED, type KeptEnd, TAKEN } from "./linger-learner.ts";
 import { ReleaseCommand } from "./release-command.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -24,27 +23,14 @@ import type { Waiter } from "./waiter.ts";
  * force-released or too short for them, and the other processes from a hold that stays here without
  * a user.
  *
- * | state | true in Redis | leaves it by |
- * |---|---|---|
- * | inside | ours until the deadline; a user, or a caller that waits for a renewal or for a turn of the event loop | the last user leaves → the next one is inside · idle · leaving · ended |
- * | idle | the same, at most for the window; no caller is inside, nothing was sent | a caller → inside · wanted, its time over, too many, no subscription, the client closes → ended |
- * | leaving | the same until the end of this turn of the event loop | a caller → inside · turned → ended |
- * | ended | a release, yield or leave is on its way | – |
- *
  * Subclasses differ in whether one caller is inside at a time (`ExclusiveTenure`), or all readers
  * (`SharedTenure`).
  */
-export abstract class Tenure extends SharedHold implements KeptTenure {
+export abstract class Tenure extends SharedHold {
   declare readonly context: Context;
   protected lock: TenureHome;
-  state: "inside" | "idle" | "leaving" | "ended" = "inside";
-  /** How it stays here while idle. Null: it was never idle. */
-  keeping: Keeping | null = null;
-  /** The call that was inside last, and its terms. */
-  call = 0;
-  terms: Terms = NO_TERMS;
-  /** When a caller that does not wait last got the answer that a caller is inside. */
-  protected triedAt = Number.NEGATIVE_INFINITY;
+  /** The caller that came in last. */
+  protected last: SharedLease | null = null;
   /**
    * The first token for which Redis has not yet confirmed that the lock was ours; undefined: its
    * own.
@@ -58,6 +44,8 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
     this.lock = lock;
   }
 
+  /** May a caller enter without joining the line? */
+  abstract readonly isOpen: boolean;
   /** The user, if only one can be inside; null: none is. */
   abstract readonly holder: SharedLease | null;
   /**
@@ -65,11 +53,6 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
    * it serves.
    */
   protected abstract give(one: Acquisition, waiter: Waiter): void;
-  /** Was it ever without a user? */
-  get wasKept(): boolean {
-    return this.keeping !== null;
-  }
-
   /** May this caller in line enter after a command about the hold? True: it was sent. */
   joinedBy(_one: Acquisition, _first: Waiter): boolean {
     return false;
@@ -125,30 +108,22 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
     one.line.remove(waiter);
     this.claiming = waiter;
     const sent = now();
-    const flag = this.lock.flag && waiter.terms.linger > 0 ? 2 : this.lock.flag;
     hold.asks(ttl, sent.mono);
     health.asked(sent.mono);
     try {
-      const answer = await kind.confirm(hold, ttl, within, flag);
+      const answer = await kind.confirm(hold, ttl, within);
       health.answered();
       this.claiming = null;
-      this.context.events.step(() => this.#claimed(one, waiter, isNext, sent, answer, flag));
+      this.context.events.step(() => this.#claimed(one, waiter, isNext, sent, answer));
     } catch (error) {
       this.claiming = null;
       this.context.events.step(() => this.#unclaimed(one, waiter, sent, error));
     }
   }
 
-  #claimed(
-    one: Acquisition,
-    waiter: Waiter,
-    isNext: boolean,
-    sent: Instant,
-    answer: RenewAnswer,
-    flag: HolderFlag,
-  ): void {
+  #claimed(one: Acquisition, waiter: Waiter, isNext: boolean, sent: Instant, answer: RenewAnswer): void {
     const { hold } = this;
-    if (this.applyRenewal(sent, answer, flag)) {
+    if (this.applyRenewal(sent, answer)) {
       if (isNext) this.giveNext(one, waiter);
       else if (waiter.settled) this.found(one, false);
       else this.give(one, waiter);
@@ -193,6 +168,11 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
 
   // ---- its users come and go
 
+  protected override enter(terms: Terms, caller: Caller): SharedLease {
+    this.last = super.enter(terms, caller);
+    return this.last;
+  }
+
   /** A caller of the line enters. `isPassed`: by a local hand-off. */
   protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
     this.letIn(one, waiter, lease);
@@ -205,70 +185,6 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
     one.leaseTooShort = null;
     one.line.remove(waiter);
     waiter.give(lease);
-  }
-
-  // ---- it stays while idle
-
-  /** The name under which this client remembers whether it is worth keeping. */
-  protected get known(): string {
-    return this.hold.name;
-  }
-
-  /** Could another process recall it, and would none wait too long if this one died? */
-  protected mayStay(mono: number): boolean {
-    const { hold, context } = this;
-    const { idle, commands, inbox } = context;
-    // RACE: a claim or an extension may be under way. The TTL that it sets counts, not the known
-    // one: if this process died, others would wait that long for an unused lock.
-    const isTooLong = hold.mayLiveUntil > mono + idle.window;
-    if (!isTooLong && !commands.isAway && inbox.hears(hold.name)) return true;
-    if (hold.lingers) this.learn(isTooLong ? "not kept" : "given up");
-    return false;
-  }
-
-  /** No caller is inside from now on, at most until `until`. */
-  protected becomeIdle(mono: number, until: number): void {
-    const { linger, idle } = this.context;
-    this.keeping ??= newKeeping();
-    this.state = "idle";
-    this.keeping.since = mono;
-    this.keeping.until = until;
-    linger.stats.kept++;
-    idle.keep(this);
-  }
-
-  /** A caller is inside again, or will be. `asks`: after a command. */
-  protected reopen(asks: boolean): void {
-    const { linger } = this.context;
-    const { keeping, state } = this;
-    if (keeping && state === "idle") {
-      linger.stats.kept--;
-      if (!asks) linger.stats.takenAgain++;
-      keeping.uses++;
-      keeping.saved += asks ? ASKED : TAKEN;
-    } else if (state === "leaving") linger.passedBack(this.known, true);
-    this.state = "inside";
-  }
-
-  /** Reports to the policy how it ended. */
-  protected learn(how: KeptEnd): void {
-    const { linger } = this.context;
-    linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now());
-  }
-
-  /** Another process wants the cached lock, and its release was sent. */
-  protected tellRecalled(): void {
-    const { commands, events } = this.context;
-    if (!this.keeping || !events.hears("recall")) return;
-    // RACE: a listener that blocks the event loop would delay the release that others wait for.
-    commands.flush();
-    const { since, uses } = this.keeping;
-    events.tell("recall", {
-      name: this.hold.name,
-      kind: this.kind.eventKind,
-      idle: clocks.mono.now() - since,
-      uses,
-    });
   }
 
   // ---- it ends
@@ -287,48 +203,16 @@ export abstract class Tenure extends SharedHold implements KeptTenure {
   }
 
   protected override end(by: Departure | null): void {
-    const { linger } = this.context;
-    const { state } = this;
-    if (state === "ended") return;
+    if (this.isOver) return;
     if (by) by.firstToken = this.firstToken;
-    this.state = "ended";
-    if (state === "idle") linger.stats.kept--;
-    if (state === "leaving") linger.passedBack(this.known, false);
     super.end(by);
     this.lock.ended(this);
-    if (this.keeping || this.hold.lingers) this.learnEnd(state === "idle");
   }
 
-  /** It has ended; `wasIdle`: while idle. */
-  protected learnEnd(_wasIdle: boolean): void {}
-
-  /** It ends while idle, and its release is sent together with others. */
-  takeLeave(): void {
-    this.end(null);
-    this.ending.sent();
-  }
-
-  /** The release was answered; null: it was not. */
-  leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
-    if (answer === null) this.context.leave(this.kind, this.hold);
-    else lossOf(this, this.nobody(), 0, answer, isBroken);
-    this.ending.answered({ answer, isBroken });
-  }
-
-  /** A record of the last user, which has left: no caller waits for the answer about the hold. */
+  /** The last user has left: no caller waits for the answer about the hold. */
   protected nobody(): Departure {
-    const { hold, call, terms } = this;
-    return {
-      name: hold.name,
-      kind: this.kind.eventKind,
-      call,
-      units: terms.permits?.units,
-      token: hold.token + hold.passes,
-      firstToken: this.firstToken,
-      hold,
-      settle() {},
-      lostAtRelease() {},
-    };
+    if (!this.last) throw new TypeError("no caller was inside");
+    return departed(this.last, this.firstToken);
   }
 }
 
@@ -340,8 +224,6 @@ export interface TenureHome {
   readonly health: RedisHealth;
   /** Subscribes when a caller of this process waits. */
   readonly channel: { readonly isHeard: boolean; listen(): void };
-  /** What the lock's value should say about this process. */
-  readonly flag: HolderFlag;
   /** The acquisition of all callers here; null: there is none, or each caller has its own. */
   readonly shared: Acquisition | null;
   /** Does a caller of this process want to write while readers share the lock? */
@@ -359,10 +241,3 @@ export interface TenureHome {
   /** Refuses callers that have waited since before then: more tries would end the same way. */
   refuseSince(before: number, error: () => Error): void;
 }
-
-const NO_TERMS: Terms = {
-  lease: 0,
-  watchdog: true,
-  maxHold: Number.POSITIVE_INFINITY,
-  linger: 0,
-};

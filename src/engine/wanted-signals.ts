@@ -83,7 +83,7 @@ export class WantedSignals {
     // Keep a flag that was set before: it may say more.
     const flag = inbox.hears(name) && hold.flag === 0 ? 1 : null;
     const answers = await owner.kind.renew([{ hold, ttl: 1, flag }], commands.replyTimeout).catch(() => []);
-    for (const answer of answers) owner.renewed(hold, sent, answer);
+    for (const answer of answers) owner.renewed(lease, sent, answer);
   }
 
   /** The subscription is back, and messages may have been missed. */

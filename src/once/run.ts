@@ -153,7 +153,7 @@ export class Run implements LeaseOwner {
     if (events.hears("lost")) events.tell("lost", ofLoss(lease, held, error));
   }
 
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
+  renewed({ hold }: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (answer.is === "renewed") hold.renewed(sent, answer);
     else this.#lease.lose(answer.is);
   }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
 import { expect, type MockInstance, vi } from "vitest";
 import type { LockClientOptions, LockOptions } from "../../src/api/options.ts";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import {
   createLockClient,
   type EventKind,

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import { Actor } from "../support/actor.ts";
 import { listenersOf } from "../support/listeners.ts";
 import { Stage, timedAwake } from "../support/stage.ts";

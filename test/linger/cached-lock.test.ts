@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import type { Lease, LockEvents } from "../../src/index.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import type { ReadWriteLock } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";
 import { countCommands } from "../support/command-count.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import type { LockClientOptions } from "../../src/index.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";

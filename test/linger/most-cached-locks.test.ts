@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { OwnServer } from "../support/own-server.ts";

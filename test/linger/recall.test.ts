@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
 import { onNodeRedis } from "../support/carrier.ts";
 import type { Party } from "../support/fixture.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, vi } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 import type { LockEvents, ReadWriteLock } from "../../src/index.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import type { Party } from "./fixture.ts";

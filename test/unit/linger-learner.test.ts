@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LingerLearner } from "../../src/engine/linger-learner.ts";
+import { LingerLearner } from "../../src/core/linger-learner.ts";
 
 /** Always the middle of what is asked for: a try comes after as many calls as it does on average. */
 const middle = (low: number, high: number): number => (low + high) / 2;

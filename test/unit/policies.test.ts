@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fits, isTooLong, ttlFor } from "../../src/core/fits.ts";
-import { isStillNext, next, type Place, type Possession } from "../../src/core/next.ts";
+import { isStillNext, next, type Possession } from "../../src/core/next.ts";
 import * as permitRules from "../../src/core/permits.ts";
 import { Hold } from "../../src/engine/lease/hold.ts";
 import type { Terms } from "../../src/engine/lease/terms.ts";
@@ -162,17 +162,14 @@ function exclusive({
   isHeard = true,
 }: Case) {
   const possession: Possession = {
-    hold: holdWith(left, hold),
-    isIdle: false,
-    wasKept: false,
+    isKept: false,
+    keeping: null,
     tokensUntil: 0,
-    ...mine,
-  };
-  const place: Place = {
     kind: { hasStays },
     context: { window: WINDOW, inbox: { hears: (name) => isHeard && name === "shop" } },
+    ...mine,
   };
-  return [possession, { terms, passes }, place, MONO] as const;
+  return [holdWith(left, hold), possession, { terms, passes }, MONO] as const;
 }
 
 describe("the next caller of this process, at a lock that one has at a time", () => {
@@ -183,7 +180,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
   row("does not have it after its deadline", "no", { left: 0 });
   row("does not have it from idle if another process wants it", "no", {
     hold: { wantedAt: MONO - 1 },
-    mine: { isIdle: true },
+    mine: { isKept: true },
   });
   row("has it from inside if another process has wanted it only for a moment", "now", {
     hold: { wantedAt: MONO - 1 },
@@ -217,7 +214,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
   row("does not have it by a local hand-off if these are off", "no", { passes: 0 });
   row("has it from idle also if local hand-offs are off", "now", {
     passes: 0,
-    mine: { isIdle: true, tokensUntil: 101 },
+    mine: { isKept: true, tokensUntil: 101 },
     hold: { mayPass: 0 },
   });
   row("asks if this process was not notified of waiters and would be", "ask", {
@@ -279,7 +276,7 @@ describe("the next caller of this process, at a lock that one has at a time", ()
     hasStays: false,
   });
   row("asks for a cached lock if it does not linger itself", "ask", {
-    mine: { wasKept: true },
+    mine: { keeping: {} },
     terms: renewed,
   });
   row("has it without lingering if it was not cached", "now", { terms: renewed });

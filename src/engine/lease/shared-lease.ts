@@ -237,6 +237,7 @@ export class SharedLease implements Caller, Departure, Linked {
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state !== "held") return Promise.resolve();
     this.#state = "ended";
+    this.handle = null;
     this.isTaken = isTaken;
     const { context } = this.owner;
     const isOuter = context.events.begin();
@@ -295,7 +296,7 @@ export class SharedLease implements Caller, Departure, Linked {
     const [answer = GONE] = answers;
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
-    this.owner.renewed(this.hold, sent, answer);
+    this.owner.renewed(this, sent, answer);
     if (this.loss) throw tell(thrownAt(this.loss, this.extend));
     // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
     if (answer.is !== "renewed") throw released(this.name, this.noun);
@@ -329,8 +330,11 @@ export interface LeaseOwner {
   vacated(lease: SharedLease, mono: number, wall: number): Promise<void>;
   /** It was lost: no caller here holds the lock any more. */
   lost(lease: SharedLease, error: LockLostError): void;
-  /** A renewal of its hold was answered. That counts for the caller that has the hold by now. */
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
+  /**
+   * A renewal of its hold was answered, which was sent while the caller `by` was inside. That counts
+   * for the caller that has the hold by now.
+   */
+  renewed(by: SharedLease, sent: Instant, answer: RenewAnswer): void;
   /** Aborts when another caller waits for the lock. */
   wanted(lease: SharedLease): AbortSignal;
   /** How its lock kind talks to Redis about a hold. */
@@ -362,6 +366,14 @@ export interface Departure extends LockEvent {
   settle(): void;
   /** Redis answered to its release that it was lost before. */
   lostAtRelease(error: LockLostError): void;
+}
+
+/** A record of a caller that has left; no caller waits for the answer about its hold. */
+export function departed(
+  { name, kind, call, units, token, hold }: SharedLease,
+  firstToken?: number | undefined,
+): Departure {
+  return { name, kind, call, units, token, firstToken, hold, settle() {}, lostAtRelease() {} };
 }
 
 const GONE: RenewAnswer = { is: "gone", ttl: 0 };

@@ -47,8 +47,8 @@ export class Watchdog {
     return undefined;
   }
 
-  /** A lease has begun, or restarts. `soon`: it is renewed at this time at the latest. */
-  watch(lease: SharedLease, soon = Number.POSITIVE_INFINITY, wall = clocks.wall.now()): void {
+  /** A lease has begun, or restarts. */
+  watch(lease: SharedLease, wall = clocks.wall.now()): void {
     const { hold, terms, since } = lease;
     const left = lease.left(since, wall);
     // A lock granted by message has only the window: raise it once this is clearly no short
@@ -58,7 +58,7 @@ export class Watchdog {
         ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
         : // Even if more time is left than the lease: a renewal also detects a loss.
           Math.min(left, terms.lease) - terms.lease + terms.lease / RENEWALS_PER_LEASE;
-    lease.due = terms.watchdog ? Math.min(since + Math.max(0, first), soon) : Number.POSITIVE_INFINITY;
+    lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
     this.leases.add(lease);
     const at = Math.min(lease.due, since + left);
     if (at < this.#alarm.at) this.timers.set(this.#alarm, at);
@@ -194,7 +194,7 @@ export class Watchdog {
     lease.expire();
     // RACE: the lock was handed on locally while the renewal was under way. The answer is about the
     // hold, and so about the caller that is inside now.
-    lease.owner.renewed(lease.hold, sent, answer);
+    lease.owner.renewed(lease, sent, answer);
     // Released, handed on locally or lost.
     if (!this.leases.has(lease)) return;
     const { handle } = lease;

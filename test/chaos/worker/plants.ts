@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
+import { Place } from "../../../src/core/place.ts";
+import { Waiter } from "../../../src/core/waiter.ts";
 import { RECHECKS } from "../../../src/defaults.ts";
 import { LeaderTerm } from "../../../src/election/term.ts";
-import { ExclusiveTenure } from "../../../src/engine/exclusive-tenure.ts";
 import { Hold } from "../../../src/engine/lease/hold.ts";
 import { SharedLease } from "../../../src/engine/lease/shared-lease.ts";
-import { Waiter } from "../../../src/engine/waiter.ts";
+import { Waiter as OldWaiter } from "../../../src/engine/waiter.ts";
 import { ElectionKind } from "../../../src/kinds/election.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
@@ -47,15 +48,16 @@ export const plants = {
 
   /** Nobody tells a waiter why it does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
-    Waiter.prototype.refuse = () => false;
+    OldWaiter.prototype.refuse = Waiter.prototype.refuse = () => false;
   },
 
   /** Of a kept lock: it is given up when somebody wants it, and taken again all the same. */
   "kept after a recall"() {
-    const { recalled } = ExclusiveTenure.prototype;
-    ExclusiveTenure.prototype.recalled = function (...args) {
-      if (this.state !== "idle") return recalled.apply(this, args);
-      this.kind.release(this.hold, { answered() {}, failed() {} });
+    const { recalled } = Place.prototype;
+    Place.prototype.recalled = function (...args) {
+      const { hold, kind, isKept } = this;
+      if (!hold || !isKept) return recalled.apply(this, args);
+      kind.release(hold, { answered() {}, failed() {} });
       setTimeout(() => recalled.apply(this, args), 30);
     };
   },

@@ -378,8 +378,8 @@ export const client: readonly Plant[] = [
     name: "the end of a process releases nothing",
     bug: "A process that calls `process.exit()` keeps the locks that it has cached.",
     promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
-    file: "src/engine/idle-tenures.ts",
-    replaces: "for (const idle of lingering) idle.endAll();",
+    file: "src/core/stays.ts",
+    replaces: "for (const stays of lingering) stays.endAll();",
     by: "",
   },
   {
@@ -407,8 +407,8 @@ export const client: readonly Plant[] = [
     name: "a recall is ignored",
     bug: "A process keeps a cached lock that nobody uses, although another process waits for it.",
     promise: "Another process wants the lock: it is released in the next turn of the event loop.",
-    file: "src/engine/exclusive-tenure.ts",
-    replaces: "    sendAtTurnEnd(() => this.#endAlone());\n",
+    file: "src/core/place.ts",
+    replaces: "    sendAtTurnEnd(() => this.#giveBackAlone());\n",
     by: "",
   },
   {

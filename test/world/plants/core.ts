@@ -175,8 +175,8 @@ export const core: readonly Plant[] = [
     bug: "A message that another process waits is read before the answer that took the lock, and forgotten.",
     promise: "After another process has begun to wait, at most 16 more local hand-offs, for at most 25 ms.",
     file: "src/core/place.ts",
-    replaces: "    hold.recall(clocks.mono.now());\n    this.context",
-    by: "    if (this.isOurs) hold.recall(clocks.mono.now());\n    this.context",
+    replaces: "    hold.recall(mono);\n",
+    by: "    if (isOurs) hold.recall(mono);\n",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -267,8 +267,7 @@ export const core: readonly Plant[] = [
     bug: "A caller leaves while a hold that is handed on is renewed for it, and gets it all the same.",
     promise: "A hold that no caller has is given back.",
     file: "src/core/place.ts",
-    replaces:
-      "} else if (caller.settled) this.#handOn(departed(last), 0, last).catch(() => {});\n      else if",
+    replaces: "} else if (caller.settled) this.#handOnAlone();\n      else if",
     by: "} else if",
     test: {
       project: "world",
@@ -333,8 +332,8 @@ export const core: readonly Plant[] = [
     bug: "A force-release that is reported while the event loop turns between two callers ends nothing.",
     promise: "After forceUnlock() the former holder's signal aborts with `revoked`.",
     file: "src/core/place.ts",
-    replaces: "      if (!hold.isRevoked) {\n",
-    by: "      if (hold) {\n",
+    replaces: "if (holder || this.claim || !this.isOurs || !hold || !last) return;",
+    by: "if (holder || this.claim || !this.isKept || !hold || !last) return;",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -346,8 +345,8 @@ export const core: readonly Plant[] = [
     bug: "A renewal that was sent before a local hand-off counts as confirming the later caller's token.",
     promise: "A loss says from which token on Redis has not confirmed the lock.",
     file: "src/core/place.ts",
-    replaces: "      if (this.holder.since <= sent.mono) this.#firstToken",
-    by: "      this.#firstToken",
+    replaces: "Math.max(this.#firstToken ?? 0, by.token);",
+    by: "Math.max(this.#firstToken ?? 0, this.last?.token ?? 0);",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -359,8 +358,8 @@ export const core: readonly Plant[] = [
     bug: "The answer to a renewal of a former hold says 'gone', and the present holder loses its own.",
     promise: "A holder keeps the lock while its process lives and reaches Redis.",
     file: "src/core/place.ts",
-    replaces: "if (hold !== this.hold || !this.holder) return;",
-    by: "if (!this.holder) return;",
+    replaces: "if (hold !== this.hold || !this.isOurs || this.claim) return;",
+    by: "if (!this.isOurs || this.claim) return;",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -463,8 +462,8 @@ export const core: readonly Plant[] = [
     bug: "A process without a subscription takes the lock as one that is told of waiters.",
     promise: "After another process has begun to wait, at most 16 more local hand-offs, for at most 25 ms.",
     file: "src/core/attempt.ts",
-    replaces: "place.kind.hasStays && channel.isHeard ? 1 : 0",
-    by: "place.kind.hasStays ? 1 : 0",
+    replaces: "const isTold = place.kind.hasStays && channel.isHeard;",
+    by: "const isTold = place.kind.hasStays;",
     test: {
       project: "world",
       file: "test/world/directed/order.test.ts",
@@ -580,7 +579,7 @@ export const core: readonly Plant[] = [
     bug: "A renewal is answered and brings no token for the next caller, which enters with one too many.",
     promise: "Tokens grow with each change of holder.",
     file: "src/core/next.ts",
-    replaces: "return hasToken(mine) && (hold.wantedAt",
+    replaces: "return hasToken(hold, mine) && (hold.wantedAt",
     by: "return (hold.wantedAt",
     test: {
       project: "world",

@@ -152,8 +152,8 @@ export const pools: readonly Plant[] = [
     bug: "A caller takes units that were left in this turn, although others of its process stand in line.",
     promise: "Callers of one process are served in the order in which they came.",
     file: "src/core/resource.ts",
-    replaces: "    if (this.shared || !this.#holds) return false;",
-    by: "    if (!this.#holds) return false;",
+    replaces: "    if (this.shared) return this.shared.takeIn(comer, caller);\n",
+    by: "",
     test: {
       project: "world",
       file: POOLS,
