@@ -32,7 +32,7 @@ export class Claim {
     const { terms, isUnanswered, at } = caller;
     this.#place = place;
     // If this process died, others would wait for all that is asked for.
-    const isShort = kind.hasStays && (last !== null || hold.lingers);
+    const isShort = hold.lingers || (kind.hasStays && last !== null);
     this.#ttl = isShort ? ttlFor(terms, context.stays.window) : terms.lease;
     const most = window / RENEWALS_PER_LEASE;
     // For a caller that has just come this is its first command, with a first command's time limit.

@@ -210,3 +210,6 @@ const newMemory = (): Memory => ({
   back: null,
   isInUse: false,
 });
+
+/** The name under which a client remembers whether caching the reads of a lock was worth it. */
+export const knownReads = (name: string): string => `rw:${name}`;

@@ -20,11 +20,13 @@ import { isEnding } from "../util/process-end.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
 import { Attempt } from "./attempt.ts";
 import { Claim } from "./claim.ts";
+import type { Ending } from "./ending.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import { type Applicant, fits } from "./fits.ts";
 import { Keeping } from "./keeping.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
+import { knownReads } from "./linger-learner.ts";
 import { BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isStillNext, next, type Possession } from "./next.ts";
 import { isFor, runFrom, unitsOf } from "./permits.ts";
@@ -92,15 +94,13 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   /** Every later holder has a token above this one. 0: Redis has not said so yet. */
   tokensUntil = 0;
   isUsed = false;
-  /** When a caller that does not wait was last told that a caller is inside. 0: never. */
-  #triedAt = 0;
   /** At the end of a turn of the event loop. Made when it first rests. */
   #turned: (() => void) | null = null;
   /** Upper bound of the next sleep; may be set while a re-check is under way. */
   #latest: number | null = null;
 
-  constructor(resource: Home) {
-    this.kind = resource.kind;
+  constructor(resource: Home, kind: LockKind) {
+    this.kind = kind;
     this.context = resource.port;
     this.resource = resource;
     this.line = new Line(resource.name, resource.port);
@@ -143,7 +143,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   }
 
   #late(caller: Waiter): void {
-    const { line, health, name, resource } = this;
+    const { line, health, name } = this;
     const { commands, timers } = this.context;
     const mono = clocks.mono.now();
     const inTime = commands.heldUntil + FIRST_REPLY;
@@ -154,11 +154,9 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       timers.set(caller, inTime);
       return;
     }
-    // RACE: it may be another place that re-checks for this one, perhaps of the lock's other kind.
-    const other = resource.places.health;
     if (this.leaseTooShort?.waiter === caller) line.refuse(caller, this.leaseTooShort.refusal(name));
-    else if (caller.isUnanswered || health.isDoubtful || other?.isDoubtful) {
-      const cause = health.failure ?? other?.failure ?? commands.trouble();
+    else if (caller.isUnanswered || health.isDoubtful) {
+      const cause = health.failure ?? commands.trouble();
       line.refuse(caller, unavailable(name, "", cause, nounOf(this.kind)));
     } else if (health.saidAt < caller.since && !this.isHeldHere(mono)) {
       // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
@@ -188,14 +186,15 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
 
   // ---- it asks
 
-  /** For the callers in line: with a new hold (R1), or later. */
-  ask(): void {
+  /** For the callers in line: with a new hold (R1), or later. `mayJoin`: or about one of readers here. */
+  ask(mayJoin = true): void {
     const { line, resource, context, kind, name } = this;
     const { first } = line;
     if (!first) {
       this.stop();
       return;
     }
+    if (mayJoin && kind.policy === "shared" && resource.joins(this, first)) return;
     const waits = line.waiting > 0;
     const channel = waits || kind.hasStays ? resource.look() : UNHEARD;
     const mode = waits && (channel.isHeard || resource.isUnheard) ? "queue" : "try";
@@ -205,21 +204,36 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     }
     if (kind.policy === "pooled") this.run = runFrom(first, context.window);
     const hold = context.newHold(kind, name, this, first.terms.label);
-    if (kind.hasStays && first.terms.linger > 0 && !this.leaseTooShort) hold.lingers = this.#mayLinger(first);
+    if (first.terms.linger > 0 && !this.leaseTooShort) hold.lingers = this.#mayLinger(first);
     this.to(ASKING, hold);
-    kind.attempt(this.#attempt(mode, hold, first, channel, null));
+    this.send(this.#attempt(mode, hold, first, channel, null));
     if (!waits || channel.isHeard) return;
     if (mode === "queue") resource.listen();
     else context.inbox.prepare(resource.channel);
   }
 
   /** Will the hold stay after this caller? It is asked for a shorter time then. */
-  #mayLinger({ terms, kind }: Waiter): boolean {
-    const { name } = this;
+  #mayLinger({ terms, kind: by }: Waiter): boolean {
+    const { name, kind, resource } = this;
     const { stays } = this.context;
     const { learner } = stays;
-    if (!stays.mayLinger(name, terms, kind)) return false;
-    return learner.keeps(name, clocks.mono.now()) || learner.comesBack(name);
+    // Will Redis notify the holder of waiters?
+    const isRead = kind.policy === "shared";
+    const isTold = isRead ? resource.writerSince === Number.POSITIVE_INFINITY : kind.hasStays;
+    if (!isTold || !stays.mayLinger(name, terms, by)) return false;
+    const mono = clocks.mono.now();
+    return isRead
+      ? learner.keeps(knownReads(name), mono)
+      : learner.keeps(name, mono) || learner.comesBack(name);
+  }
+
+  protected send(attempt: Attempt): void {
+    this.kind.attempt(attempt);
+  }
+
+  /** A command about a hold of readers of this process asks for its callers. */
+  asksBeside(): void {
+    this.to(ASKING);
   }
 
   /** The next command whose answer is awaited. */
@@ -245,9 +259,10 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   #nonceFor(mode: Attempt["mode"], { batchedTry }: Waiter): string | null {
     const { kind, line, context } = this;
     const { holderQueries, inbox, timers, events } = context;
-    if (!kind.answer) return null;
-    if (mode === "try") return batchedTry && holderQueries.noReplyNonce;
-    if (mode !== "queue" || !line.isAskingOnly) return null;
+    if (mode === "try") return kind.answer && batchedTry && holderQueries.noReplyNonce;
+    // Writers ask readers.
+    const isAsked = kind.answer !== null || kind.mode === "write";
+    if (mode !== "queue" || !isAsked || !line.isAskingOnly) return null;
     const nonce = holderQueries.nonce();
     const answered = (): void =>
       events.step(() => {
@@ -312,8 +327,12 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   /** Anything left of its hold in Redis must go. */
   drop(): void {
     this.#learn();
-    if (this.hold) this.context.leave(this.kind, this.hold);
+    if (this.hold) this.withdraw(this.hold);
     this.hold = null;
+  }
+
+  protected withdraw(hold: Hold): void {
+    this.context.leave(this.kind, hold);
   }
 
   stop(): void {
@@ -493,8 +512,9 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const mono = clocks.mono.now();
     if (nonce !== null && (isQuestion || (isOurs && !isKept))) {
       // A caller that does not wait only asks. Otherwise each of its questions would end the hold.
-      if (isOurs) kind.answer?.(name, nonce, isKept ? "idle" : "busy");
-      if (!isQuestion) this.#triedAt = mono;
+      const asked = kind.policy === "shared" ? kind.sharing : kind;
+      if (isOurs) asked?.answer?.(name, nonce, isKept ? "idle" : "busy");
+      if (!isQuestion) hold.triedAt = mono;
       return;
     }
     hold.recall(mono);
@@ -534,6 +554,11 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const isAgain = mode === "again";
     // Ours, but no message was read. An "owner" that this re-check itself caused needed no message.
     if (isAgain && answer.already) this.resource.selfTest();
+    // Other clients keep as many as allowed: for a while, ask for no hold that may stay.
+    if (hold.lingers && !answer.isTold) {
+      const { learner } = this.context.stays;
+      learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+    }
     // RACE: "yours already" does not say which command has won: perhaps one that reserved less.
     if (!answer.already) hold.reserved = reserves;
     // RACE: this re-check kept no other entries. If grants are not received, every re-check ends like
@@ -585,15 +610,15 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   }
 
   give(caller: Waiter, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
-    const { hold, line, context, run } = this;
+    const { hold, line, context, kind, run } = this;
     if (!hold) return;
     const { since } = caller;
     const { events } = context;
     this.leaseTooShort = null;
-    if (run) {
+    if (kind.policy !== "exclusive") {
       // It serves several callers; for the others this place asks anew.
       this.to(IDLE);
-      this.resource.pool(hold, run, this.#units).begin(line, caller);
+      this.resource.share(kind, hold, run, this.#units).begin(line, caller);
       this.ask();
       return;
     }
@@ -714,7 +739,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const { events } = this.context;
     const by = this.holder;
     const held = mono - lease.since;
-    this.#ended(lease);
+    this.ended(lease);
     if (!by) throw new TypeError("the release of a lock that is not held");
     if (events.isUsed) tellReleased(events, lease, held);
     if (lease.isConfirmed) return this.#giveBack(by, held);
@@ -748,7 +773,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       // wait has notified no holder. So ask Redis whether another caller waits, unless it has
       // reported that later. A body of any length may come in between: under its own lease nothing
       // is renewed.
-      if ((isGranted || hold.seen.mono < this.#triedAt) && !this.isUsed) stays.tell(this);
+      if ((isGranted || hold.seen.mono < hold.triedAt) && !this.isUsed) stays.tell(this);
       return true;
     }
     // One may take it right again. Only while a waiting caller could still get it.
@@ -848,7 +873,12 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   #release(hold: Hold, by: Departure, held: number): Release {
     by.firstToken = this.#firstToken ?? hold.token;
     this.context.inbox.forget(hold);
-    return new Release(this, hold, by, held);
+    return new Release(this, hold, by, held, this.ending);
+  }
+
+  /** How the hold ends, for others that use it. */
+  protected get ending(): Ending | null {
+    return null;
   }
 
   /** It ends with no caller inside, and its release is sent together with others. */
@@ -871,7 +901,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (keeping) learner.ended(name, keeping.end(), keeping.saved, clocks.mono.now());
   }
 
-  #ended(lease: SharedLease): void {
+  protected ended(lease: SharedLease): void {
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
@@ -894,7 +924,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
 
   lost(lease: SharedLease, error: LockLostError): void {
     const held = clocks.mono.now() - lease.since;
-    this.#ended(lease);
+    this.ended(lease);
     lease.firstToken = this.#firstToken ?? lease.hold.token;
     this.drop();
     this.ask();
@@ -922,7 +952,8 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
 }
 
 /** What a place needs of its resource. */
-interface Home {
+export interface Home {
+  /** That of its first caller. */
   readonly kind: LockKind;
   readonly name: string;
   readonly port: Port;
@@ -948,8 +979,17 @@ interface Home {
   /** Until the microtasks have run, more callers may come that one command can serve. */
   readonly isGathering: boolean;
   refuseSince(before: number, error: () => Error): void;
-  /** A hold of permits came: its users are its own. */
-  pool(hold: Hold, run: Run, units: number): { begin(line: Line, first: Waiter): void };
+  /** A hold came that serves several callers: its users are its own. `run`: for permits. */
+  share(
+    kind: LockKind,
+    hold: Hold,
+    run: Run | null,
+    units: number,
+  ): { begin(line: Line, first: Waiter): void };
+  /** This reader enters a hold of other readers here, after a command. False: none may serve it. */
+  joins(place: Place, first: Waiter): boolean;
+  /** When the first writer here that waits has come; Infinity: none waits. */
+  readonly writerSince: number;
   /** The place has its first caller; it has none left. */
   came(place: Place): void;
   gone(place: Place): void;

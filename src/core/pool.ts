@@ -45,8 +45,8 @@ export class Pool extends SharedHold {
   #leavers: Leaver[] = [];
 
   /** Has `units` units, but never more than requested, whatever a message says. */
-  constructor(resource: Home, hold: Hold, run: Run, units: number) {
-    super(resource.kind, resource.port, hold);
+  constructor(resource: Home, kind: LockKind, hold: Hold, run: Run, units: number) {
+    super(kind, resource.port, hold);
     this.#resource = resource;
     this.run = run;
     this.#units = Math.min(units, run.upTo);
@@ -154,7 +154,7 @@ export class Pool extends SharedHold {
 
   /** Units are free: serves the callers in line, in order, as far as they may have them. */
   #serveLine(): void {
-    const { shared } = this.#resource;
+    const shared = this.#resource.shared(this.kind);
     if (!shared?.line.first) return;
     const { line } = shared;
     for (let next = line.first; next && this.#passes(next); next = line.first) this.#admit(line, next, true);
@@ -256,10 +256,9 @@ export class Pool extends SharedHold {
 
 /** What a pool needs of its resource. */
 interface Home {
-  readonly kind: LockKind;
   readonly port: Port;
-  /** The place of all callers here, and that it has lost some of them. Null: there is none. */
-  readonly shared: { readonly line: Line; served(): void } | null;
+  /** The place of all callers of a kind, and that it has lost some of them. Null: there is none. */
+  shared(kind: LockKind): { readonly line: Line; served(): void } | null;
   ended(hold: SharedHold): void;
   /** Several callers that leave get their answers together, and may come back together. */
   gather(): void;

@@ -46,7 +46,12 @@ export interface Port {
     warn(name: string, caller: Waiting, heldBy: "this client"): void;
   };
   /** Nonces of questions to holders that may be idle; `noReplyNonce`: no answer is wanted. */
-  readonly holderQueries: { nonce(): string; readonly noReplyNonce: string };
+  readonly holderQueries: {
+    nonce(): string;
+    readonly noReplyNonce: string;
+    /** Asks those that may be idle whether they are in use, for at most `wait` ms. */
+    askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
+  };
   /** The grant window in ms. */
   readonly window: number;
   /** How many callers of this client wait. They keep the process alive. */

@@ -3,6 +3,7 @@ import type { Hold } from "../engine/lease/hold.ts";
 import { unconfirmed } from "../engine/lease/release-outcome.ts";
 import type { Departure } from "../engine/lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { Ending } from "./ending.ts";
 import type { Callback, LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";
 import { lossOf } from "./telling.ts";
@@ -24,29 +25,32 @@ export class Release implements Callback<ReleaseAnswer> {
     readonly hold: Hold,
     private readonly by: Departure,
     private readonly held: number,
+    /** For other users of the hold. */
+    private readonly ending: Ending | null = null,
   ) {
     const { commands, cleanup } = place.context;
     this.#epoch = commands.epoch;
     cleanup.releases++;
+    ending?.sent();
   }
 
   answered(answer: ReleaseAnswer): void {
-    if (answer.is === "released") {
-      this.#end(undefined);
-      return;
-    }
     const { commands, events } = this.place.context;
     const isBroken = commands.epoch !== this.#epoch;
-    events.step(() => {
-      const loss = lossOf(this.place, this.by, this.held, answer, isBroken);
-      this.#end(loss ? failing(loss) : undefined);
-    });
+    if (answer.is === "released") this.#end(undefined);
+    else
+      events.step(() => {
+        const loss = lossOf(this.place, this.by, this.held, answer, isBroken);
+        this.#end(loss ? failing(loss) : undefined);
+      });
+    this.ending?.answered({ answer, isBroken });
   }
 
   failed(error: unknown): void {
     const { kind, context } = this.place;
     context.leave(kind, this.hold);
     this.#end(failing(unconfirmed(this.hold, error, kind)));
+    this.ending?.answered({ answer: null, error });
   }
 
   #end(failed: undefined | Promise<never>): void {

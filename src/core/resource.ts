@@ -13,18 +13,22 @@ import type { AttemptOptions, LockKind, Run } from "./lock-kind.ts";
 import { Place } from "./place.ts";
 import { Pool } from "./pool.ts";
 import type { Port } from "./port.ts";
+import { Readers } from "./readers.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
 import { nextTry } from "./schedule.ts";
 import type { SharedHold } from "./shared-hold.ts";
 import type { Waiter } from "./waiter.ts";
 import { selfWaitAt, selfWaiter, type Waiting } from "./waiting.ts";
+import { WritePlace } from "./write-place.ts";
 
 /**
- * One lock in use in this process: its places, in the order in which their callers came, and what is
- * known of its Redis. Protects their order until Redis's queue has it.
+ * One lock in use in this process, by all kinds of its protocol: its places, in the order in which
+ * their callers came, its holds with several users, and what is known of its Redis. Protects the order
+ * of its callers until Redis's queue has it.
  */
 export class Resource {
+  /** That of its first caller. All of them have one protocol. */
   readonly kind: LockKind;
   readonly name: string;
   readonly port: Port;
@@ -35,8 +39,9 @@ export class Resource {
   firstTries = 0;
   /** How many callers will queue as soon as the subscription is acknowledged. */
   subscribing = 0;
-  /** The place of all callers here; null: there is none, or each caller has its own. */
-  shared: Place | null = null;
+  /** The places whose callers share them, one for each kind. Null: there is none. */
+  #shared: Place | null = null;
+  #otherShared: Place | null = null;
   readonly #all = new LinkedList<Place>();
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
@@ -57,24 +62,33 @@ export class Resource {
     for (const { line } of this.#all) yield* line;
   }
 
-  /** The place for one more caller. */
-  place(): Place {
-    if (this.shared) return this.shared;
-    return new Place(this);
+  /** The place for one more caller of this kind. */
+  place(kind: LockKind): Place {
+    return this.shared(kind) ?? (kind.mode === "write" ? new WritePlace(this, kind) : new Place(this, kind));
+  }
+
+  /** The place of all callers of a kind; null: there is none, or each caller has its own. */
+  shared(kind: LockKind): Place | null {
+    if (this.#shared?.kind === kind) return this.#shared;
+    return this.#otherShared?.kind === kind ? this.#otherShared : null;
   }
 
   /** This place has its first caller. */
   came(place: Place): void {
-    const { wake } = this.kind;
+    const { wake } = place.kind;
     this.#all.add(place);
-    if (wake.by === "grant" && !wake.solitary) this.shared = place;
-    if (this.#holds) for (const hold of [...this.#holds]) hold.lineFormed();
+    if (wake.by === "grant" && !wake.solitary) {
+      if (this.#shared) this.#otherShared = place;
+      else this.#shared = place;
+    }
+    for (const hold of this.#holdsOf(place.kind)) hold.lineFormed();
   }
 
   /** No caller and no hold is left in this place. */
   gone(place: Place): void {
     if (!this.#all.delete(place)) return;
-    this.shared = null;
+    if (this.#shared === place) this.#shared = null;
+    else if (this.#otherShared === place) this.#otherShared = null;
     this.#endUnused();
   }
 
@@ -98,19 +112,24 @@ export class Resource {
     return this.#places;
   }
 
-  /** The places of the same lock by another kind are in the same queue. RACE: see `RecheckGroup`. */
-  useGroup(places: RecheckGroup): void {
-    this.#places = places;
-  }
-
   // ---- holds with several users
 
-  pool(hold: Hold, run: Run, units: number): Pool {
-    const pool = new Pool(this, hold, run, units);
+  /** A hold came that serves several callers. `run`: for permits. */
+  share(kind: LockKind, hold: Hold, run: Run | null, units: number): Pool | Readers {
+    const shared = run ? new Pool(this, kind, hold, run, units) : new Readers(this, kind, hold, null);
+    this.began(shared);
+    return shared;
+  }
+
+  /** It has its own hold from now on. */
+  began(shared: SharedHold): void {
     this.#holds ??= new Set();
-    this.#holds.add(pool);
-    this.port.inbox.expect(hold, pool);
-    return pool;
+    this.#holds.add(shared);
+    this.port.inbox.expect(shared.hold, shared);
+  }
+
+  #holdsOf(kind: LockKind): SharedHold[] {
+    return this.#holds ? [...this.#holds].filter((hold) => hold.kind === kind) : [];
   }
 
   ended(hold: SharedHold): void {
@@ -119,13 +138,15 @@ export class Resource {
   }
 
   /** A caller enters without a command and without joining the line. Null: it has to wait. */
-  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
+  takeIn(kind: LockKind, comer: Applicant, caller: Caller): SharedLease | null {
     // No caller does while others are in the line.
-    if (this.shared) return this.shared.takeIn(comer, caller);
-    for (const hold of this.#holds ?? []) {
-      const lease = hold.takeIn(comer, caller);
-      if (lease) return lease;
-    }
+    const place = this.shared(kind);
+    if (place) return place.takeIn(comer, caller);
+    if (this.#holds)
+      for (const hold of this.#holds) {
+        const lease = hold.kind === kind ? hold.takeIn(comer, caller) : null;
+        if (lease) return lease;
+      }
     return null;
   }
 
@@ -134,8 +155,38 @@ export class Resource {
     this.isGathering = true;
     nextTick(() => {
       this.isGathering = false;
-      if (this.shared?.state.word === "idle") this.shared.ask();
+      for (const place of [...this.#all]) if (place.state.word === "idle") place.ask();
     });
+  }
+
+  // ---- readers and writers
+
+  /** When the first writer here that waits has come; Infinity: none waits. */
+  get writerSince(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const { kind, line } of this.#all)
+      if (kind.mode === "write")
+        for (const { wait, since } of line) if (wait > 0 && since < first) first = since;
+    return first;
+  }
+
+  /** Does a caller here want to write, whether it waits or not? */
+  get hasWriter(): boolean {
+    for (const { kind, line } of this.#all) if (kind.mode === "write" && line.first) return true;
+    return false;
+  }
+
+  /** This reader enters a hold of other readers here after a command. False: none may serve it. */
+  joins(place: Place, first: Waiter): boolean {
+    // The answer would be useless to a reader that comes after a writer of this process.
+    if (!this.#holds || this.writerSince < Number.POSITIVE_INFINITY) return false;
+    for (const hold of this.#holds) if (hold instanceof Readers && hold.joinedBy(place, first)) return true;
+    return false;
+  }
+
+  /** A writer comes: readers' holds that are kept with no reader inside end at once. */
+  giveWay(): void {
+    if (this.#holds) for (const hold of [...this.#holds]) if (hold instanceof Readers) hold.giveWay();
   }
 
   // ---- messages
@@ -187,7 +238,7 @@ export class Resource {
 
   /** A refusal is final. A lost connection is not: until it is back, callers wait without messages. */
   #unheard(error: unknown): void {
-    const { health, name, kind } = this;
+    const { health, name } = this;
     const what = "its channel cannot be subscribed to";
     for (const place of [...this.#all]) {
       if (!place.isSubscribing) continue;
@@ -195,7 +246,7 @@ export class Resource {
       place.line.refuseAsking();
       health.failed(error);
       if (isRefusal(error))
-        place.line.refuseAll(() => new LockUnavailableError(name, what, error, nounOf(kind)));
+        place.line.refuseAll(() => new LockUnavailableError(name, what, error, nounOf(place.kind)));
       // The pause does not depend on the number of failures: tries in between are answered, and
       // would become storms.
       const { first } = place.line;
@@ -245,7 +296,7 @@ export class Resource {
 
   /** The first such caller may not be the one for which the timer was set. */
   #selfWaits(): void {
-    const { holder } = this.shared ?? {};
+    const holder = this.#shared?.holder ?? this.#otherShared?.holder;
     const caller = holder && selfWaiter(this, holder);
     if (!caller || caller.isWarned) return;
     if (clocks.mono.now() < selfWaitAt(caller)) this.awaitSelfWait(caller);
@@ -266,6 +317,7 @@ export class Resource {
   /** Messages that say that another process wants the lock may have been missed. */
   mayBeWanted(): void {
     const at = clocks.mono.now();
-    if (this.kind.hasStays) for (const { hold } of this.#all) hold?.want(at);
+    for (const { kind, hold } of this.#all) if (hold && (kind.hasStays || hold.lingers)) hold.want(at);
+    for (const hold of this.#holds ?? []) hold.mayBeWanted(at);
   }
 }

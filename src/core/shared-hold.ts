@@ -31,9 +31,10 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   isLost = false;
   /** Have two users been inside at a time? */
   protected isShared = false;
-  readonly ending = new Ending();
+  readonly ending: Ending;
 
-  constructor(kind: LockKind, context: Port, hold: Hold) {
+  constructor(kind: LockKind, context: Port, hold: Hold, ending = new Ending()) {
+    this.ending = ending;
     this.kind = kind;
     this.context = context;
     this.hold = hold;
@@ -122,11 +123,10 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    * RACE: late commands of it may be on their way, and the one that queued it may run again: so it
    * is withdrawn, not released.
    */
-  protected leave(by: Departure | null = null): void {
+  leave(by: Departure | null = null): void {
     const { kind, context, hold, isOver, isLost } = this;
     if (!isOver) this.end(by);
-    const hasSeveralUsers = kind.policy !== "exclusive" || kind.sharing !== undefined;
-    if (isOver || isLost || !hasSeveralUsers) context.leave(kind, hold);
+    if (isOver || isLost) context.leave(kind, hold);
     else {
       this.ending.sent();
       const { epoch } = context.commands;
@@ -188,6 +188,9 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   }
 
   // ---- messages
+
+  /** A message that another caller waits may have been missed. */
+  mayBeWanted(_at: number): void {}
 
   /** A late message that repeats an answer. */
   granted(): void {}

@@ -65,7 +65,7 @@ function held(p: Place, { ttl, position, flag }: Held, attempt: Attempt): void {
   // The holder is asked by a place in the queue; for that its answer must be received.
   if (flag !== 2) line.refuseAsking();
   else if (position !== null) line.awaitHolder(KEEPER_REPLY);
-  else line.reprieve(resource.isHeard ? KEEPER_REPLY : FIRST_REPLY);
+  else line.reprieve(resource.isHeard && !kind.sharing ? KEEPER_REPLY : FIRST_REPLY);
   if (line.first) context.selfWait.look(resource, line.first);
   line.tellBusy(hold.sent.mono);
   const { first } = line;

@@ -6,7 +6,7 @@ import type { Expecting } from "../core/port.ts";
 import type { RecheckGroup } from "../core/recheck-group.ts";
 import type { RedisHealth } from "../core/redis-health.ts";
 import { backOff, cooldown, nextTry, sleep } from "../core/schedule.ts";
-import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, RECHECKS } from "../defaults.ts";
+import { FIRST_REPLY, LEASE_TIME, RECHECKS } from "../defaults.ts";
 import {
   type AttemptAnswer,
   foreignFormat,
@@ -97,7 +97,7 @@ export class Acquisition implements Expecting {
   start(): void {
     const { first } = this.line;
     if (!first) this.stop();
-    else if (!this.#lock.kind.sharing || !this.#lock.joins(this, first)) this.startAnew(first);
+    else this.startAnew(first);
   }
 
   /** Asks with a new hold. */
@@ -127,11 +127,6 @@ export class Acquisition implements Expecting {
     return this.line.waiting > 0 ? this.#lock.channel.look() : null;
   }
 
-  /** A command about a hold of this process asks for its callers: `joins`. */
-  askBeside(): void {
-    this.#to("asking");
-  }
-
   /**
    * Ends a hold in favour of other processes, and queues a new one. Resolves with the answer about
    * the old hold; null: it ended.
@@ -153,8 +148,6 @@ export class Acquisition implements Expecting {
   ): void {
     const lock = this.#lock;
     const { kind, health, context } = lock;
-    if (head.terms.linger > 0 && !this.leaseTooShort && (mode === "try" || mode === "queue"))
-      hold.lingers = lock.mayLinger(head);
     // Where locks are granted by message, the client's own channel serves for the lock.
     const isQueued = kind.wake.by === "grant";
     const command = new Command(this, {
@@ -178,30 +171,7 @@ export class Acquisition implements Expecting {
     this.#command = command;
     health.asked(command.sent.mono);
     if (yielded && kind.yield) kind.yield(yielded.hold, command);
-    else if (command.nonce !== null) this.#askFirst(command);
     else kind.attempt(command);
-  }
-
-  /**
-   * RACE: a writer's place in the queue closes the shared hold to all readers. A writer that does
-   * not wait would do so each time that a reader is inside. So it queues only after all readers
-   * have answered that they are idle.
-   */
-  #askFirst(command: Command): void {
-    const { kind, name, context } = this.#lock;
-    const { mode } = command;
-    if (mode !== "queue" || !kind.sharing) {
-      kind.attempt(command);
-      return;
-    }
-    context.holderQueries.askHolders(kind.sharing.readers, name, KEEPER_REPLY).then(
-      (is) => {
-        // If its callers have left meanwhile, no holder needs to release the lock.
-        if (this.line.first && (is === "idle" || is === "free")) kind.attempt(command);
-        else command.answered({ is: "held", at: 0, ttl: 0, position: null, flag: 0 });
-      },
-      (error: unknown) => command.failed(error),
-    );
   }
 
   /**
@@ -726,10 +696,6 @@ export interface AcquisitionHome {
   firstTried(): void;
   /** How many callers will queue as soon as the subscription is acknowledged. */
   subscribing: number;
-  /** May a hold for this caller stay with this process? Then it is acquired only for the window. */
-  mayLinger(head: Waiter): boolean;
-  /** Where readers share: may this caller join their hold? Then nothing new is requested. */
-  joins(one: Acquisition, first: Waiter): boolean;
   /** A caller waits in Redis. */
   waits(head: Waiter): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */

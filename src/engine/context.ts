@@ -1,6 +1,4 @@
-import type { LockKind } from "../core/lock-kind.ts";
 import type { Port } from "../core/port.ts";
-import type { Waiting } from "../core/waiting.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
@@ -17,20 +15,6 @@ export interface Context extends Port {
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
   readonly wanted: WantedSignals;
-  /**
-   * Asks the holders of locks. A nonce identifies each question; `noReplyNonce`: no answer is
-   * wanted.
-   */
-  readonly holderQueries: {
-    nonce(): string;
-    readonly noReplyNonce: string;
-    askHolders(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
-  };
   /** Objects with callers whose first command is unanswered. */
   readonly asking: Set<{ sweep(at: number): void }>;
-  /**
-   * This client's callers at a lock, by this kind. `isWanted`: create the local lock if there is
-   * none.
-   */
-  localLockOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiting> | undefined;
 }

@@ -1,17 +1,13 @@
 import type { LockLostError } from "../api/errors.ts";
-import { failing } from "../api/stacks.ts";
 import { next, type Possession } from "../core/next.ts";
-import { shrinkAgain } from "../core/release.ts";
-import { lossOf, tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
+import { tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Hold } from "./lease/hold.ts";
-import { DONE, unconfirmed } from "./lease/release-outcome.ts";
+import { DONE } from "./lease/release-outcome.ts";
 import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { Terms } from "./lease/terms.ts";
-import { SharedTenure } from "./shared-tenure.ts";
 import { Tenure, type TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -25,8 +21,6 @@ export class ExclusiveTenure extends Tenure implements Possession {
   readonly keeping = null;
   readonly tokensUntil = 0;
   readonly isOpen = false;
-  /** For a writer: the readers inside its lease. */
-  readers: SharedTenure | null = null;
   readonly #one: Acquisition;
 
   constructor(lock: TenureHome, one: Acquisition, hold: Hold) {
@@ -92,39 +86,19 @@ export class ExclusiveTenure extends Tenure implements Possession {
     this.firstToken = this.hold.token + this.hold.passes;
     if (!waiter.settled) this.#passTo(waiter);
     // RACE: the process is ending: the next caller here would get the lock and never know.
-    else if (isEnding) this.#release(this.nobody(), 0).catch(() => {});
-    else if (!this.#pass()) this.#end(this.nobody(), 0).catch(() => {});
-  }
-
-  /** A reader inside the lease of this writer. */
-  readInside(writer: SharedLease, terms: Terms): SharedLease {
-    if (this.readers?.writer !== writer)
-      this.readers = new SharedTenure(this.lock.readers, this.hold, { writer, outer: this });
-    return this.readers.borrow(terms, writer);
+    else if (isEnding || !this.#pass()) this.#release(this.nobody(), 0).catch(() => {});
   }
 
   // ---- its user leaves
 
   vacated(lease: SharedLease): Promise<void> {
-    const { readers } = this;
-    if (readers && readers.users.size > 0) return this.#shrink(lease, readers);
-    // Remove the readers' local lock too, which may have been made for this.
-    readers?.forget();
-    this.readers = null;
     const held = this.leaves(lease);
     if (this.context.events.isUsed) tellReleased(this.context.events, lease, held);
     // RACE: the process is ending: the next caller here would get the lock and never know.
     if (lease.isConfirmed || isEnding) return this.#release(lease, held);
-    if (!this.#pass()) return this.#end(lease, held);
+    if (!this.#pass()) return this.#release(lease, held);
     lease.settle();
     return DONE;
-  }
-
-  /** Gives the lock to other processes. `held`: ms that it was held. */
-  #end(by: Departure, held: number): Promise<void> {
-    const { line } = this.#one;
-    const waiter = line.waiting > 0 && this.kind.yield && this.lock.channel.isHeard ? line.first : null;
-    return waiter ? this.#yield(by, held, waiter) : this.#release(by, held);
   }
 
   #release(by: Departure, held: number): Promise<void> {
@@ -142,70 +116,6 @@ export class ExclusiveTenure extends Tenure implements Possession {
     return released;
   }
 
-  async #yield(by: Departure, held: number, waiter: Waiter): Promise<void> {
-    const { commands } = this.context;
-    const { epoch } = commands;
-    this.end(by);
-    this.ending.sent();
-    let loss: LockLostError | null;
-    try {
-      const answer = await this.#one.yield(this.hold, waiter);
-      const isBroken = commands.epoch !== epoch;
-      this.ending.answered({ answer: answer ?? { is: "released" }, isBroken });
-      loss = answer && lossOf(this, by, held, answer, isBroken);
-    } catch (error) {
-      this.ending.answered({ answer: null, error });
-      throw unconfirmed(this.hold, error, this.kind);
-    } finally {
-      by.settle();
-    }
-    if (loss) throw loss;
-  }
-
-  /**
-   * A writer leaves while readers inside its lease stay: the hold becomes theirs. Only when the
-   * last writer of the scope has left: calls that borrow its lock write too.
-   */
-  #shrink(lease: SharedLease, readers: SharedTenure): Promise<void> {
-    const { hold, context, kind } = this;
-    const { cleanup } = context;
-    const held = this.leaves(lease);
-    if (this.context.events.isUsed) tellReleased(this.context.events, lease, held);
-    this.isOver = true;
-    this.lock.ended(this);
-    readers.outlive(this.lock.readers);
-    cleanup.releases++;
-    const done = (): void => {
-      cleanup.releases--;
-      lease.settle();
-      if (cleanup.isEnding) cleanup.look();
-    };
-    const shrunk = new Promise<void>((resolve) => {
-      kind.shrink?.(hold, 1, {
-        answered: (answer) => {
-          if (answer.is === "released") {
-            done();
-            resolve();
-            return;
-          }
-          readers.lose("gone");
-          void readers.foundNone(lease, held, answer).then((failure) => {
-            done();
-            resolve(failure ? failing(failure) : undefined);
-          });
-        },
-        failed: (error) => {
-          shrinkAgain(this, () => 1);
-          done();
-          resolve(failing(unconfirmed(hold, error, kind)));
-        },
-      });
-    });
-    // Writers of this process queue after it.
-    this.#one.start();
-    return shrunk;
-  }
-
   // ---- it is lost
 
   override renewed(by: SharedLease, sent: Instant, answer: RenewAnswer): void {
@@ -214,7 +124,7 @@ export class ExclusiveTenure extends Tenure implements Possession {
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    const { readers, context } = this;
+    const { context } = this;
     const held = clocks.mono.now() - lease.since;
     context.watchdog.leases.delete(lease);
     if (this.users.delete(lease)) {
@@ -222,7 +132,6 @@ export class ExclusiveTenure extends Tenure implements Possession {
       this.#one.start();
     } else context.leave(this.kind, this.hold);
     tellLost(this.context.events, lease, held, error);
-    if (readers?.writer === lease) readers.lose(error.reason, error.by);
   }
 
   // ---- messages

@@ -1,6 +1,4 @@
-import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
-import type { Applicant } from "../core/fits.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import { RecheckGroup } from "../core/recheck-group.ts";
 import { RedisHealth } from "../core/redis-health.ts";
@@ -16,7 +14,6 @@ import type { Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
-import { knownReads, SharedTenure } from "./shared-tenure.ts";
 import type { Tenure, TenureHome } from "./tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -35,10 +32,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   places: RecheckGroup | null;
   firstTries = 0;
   subscribing = 0;
-  /** May a caller enter without joining the line? */
-  isOpen = false;
   shared: Acquisition | null = null;
-  readonly #policy: LockKind["policy"];
   readonly #tenures = new Set<Tenure>();
   /** At a fair lock: the acquisitions of its callers. Otherwise they share one. */
   readonly #several: Set<Acquisition> | null;
@@ -50,7 +44,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     this.kind = kind;
     this.name = name;
     this.context = context;
-    this.#policy = kind.policy;
     this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
     this.#several = this.isSolitary ? new Set() : null;
     // Readers and writers of one client have places in the same queue of Redis.
@@ -90,28 +83,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   // ---- callers come
 
-  /**
-   * A caller that need not join the line enters without a command and without waiting. Null: it has
-   * to wait, for Redis or for other callers.
-   */
-  takeIn(comer: Applicant, caller: Caller): SharedLease | null {
-    const { stays, commands } = this.context;
-    if (!this.isOpen || stays.isClosed || commands.ended) return null;
-    for (const tenure of this.#tenures) {
-      const lease = tenure.takeIn(comer, caller);
-      if (lease) return lease;
-    }
-    return null;
-  }
-
   join(waiter: Waiter): void {
-    const { kind, context } = this;
-    // A readers' hold that is cached and idle ends before this command.
-    if (kind.sharing && kind.mode === "write" && context.stays.learner.stats.kept > 0) {
-      const readers = context.localLockOf(kind.sharing.readers, this.name);
-      if (readers instanceof LocalLock)
-        for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
-    }
     if (this.shared) {
       this.#share(this.shared, waiter);
       return;
@@ -120,17 +92,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (this.#several) this.#several.add(one);
     else this.shared = one;
     one.line.add(waiter, true);
-    if (this.isOpen) this.#formLine();
     one.start();
-  }
-
-  /**
-   * From now on callers join the line: units that later callers could enter directly now belong to
-   * the line.
-   */
-  #formLine(): void {
-    this.isOpen = false;
-    for (const tenure of [...this.#tenures]) tenure.lineFormed();
   }
 
   /** Other callers of this process are asking for the lock, or have it. */
@@ -240,12 +202,10 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   left(one: Acquisition): void {
     if (this.#several ? !this.#several.delete(one) || this.#several.size > 0 : this.shared !== one) return;
     this.shared = null;
-    if (this.#tenures.size > 0) this.look();
-    else this.#end();
+    if (this.#tenures.size === 0) this.#end();
   }
 
   #end(): void {
-    this.isOpen = false;
     this.#channel?.unlisten?.();
     if (this.#selfWaitTimer) this.context.timers.clear(this.#selfWaitTimer);
     this.context.left(this);
@@ -255,95 +215,19 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   /** A hold becomes ours: hand it to the first in line. */
   won(one: Acquisition, hold: Hold, isDirect: boolean): void {
-    const isShared = this.#policy === "shared";
-    // Other clients already cache as many as allowed: for a while, do not ask for a hold that may
-    // stay.
-    if (isShared && isDirect && hold.lingers && hold.flag !== 2)
-      this.context.stays.learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
-    const tenure = isShared
-      ? new SharedTenure(this, hold, { lingers: hold.flag === 2 })
-      : new ExclusiveTenure(this, one, hold);
+    const tenure = new ExclusiveTenure(this, one, hold);
     this.#tenures.add(tenure);
     this.context.inbox.expect(hold, tenure);
     tenure.found(one, isDirect);
   }
 
-  began(tenure: Tenure): void {
-    this.#tenures.add(tenure);
-    this.context.inbox.expect(tenure.hold, tenure);
-    this.look();
-  }
-
   ended(tenure: Tenure): void {
     this.#tenures.delete(tenure);
     if (this.#tenures.size === 0 && !this.shared && !this.#several?.size) this.#end();
-    else if (this.isOpen || this.#policy !== "exclusive") this.look();
-  }
-
-  look(): void {
-    this.isOpen = false;
-    // While callers are in line, none enters directly.
-    if (this.shared && this.#policy !== "exclusive") return;
-    for (const { isOpen } of this.#tenures) if (isOpen) this.isOpen = true;
-  }
-
-  /**
-   * Can this caller join a hold? No reader joins before a writer of this process: the answer would
-   * be useless.
-   */
-  joins(one: Acquisition, first: Waiter): boolean {
-    if (this.#policy !== "shared" || this.#tenures.size === 0) return false;
-    if (this.writerSince < Number.POSITIVE_INFINITY) return false;
-    for (const tenure of this.#tenures) if (tenure.joinedBy(one, first)) return true;
-    return false;
-  }
-
-  // ---- readers and writers of one lock
-
-  get readers(): LocalLock {
-    const { kind, name, context } = this;
-    const lock = context.localLockOf(kind.sharing?.readers ?? kind, name, true);
-    if (!(lock instanceof LocalLock)) throw new TypeError("readers of no lock");
-    return lock;
-  }
-
-  get writerSince(): number {
-    let first = Number.POSITIVE_INFINITY;
-    for (const writer of this.kind.sharing?.writers ?? [])
-      for (const { wait, since } of this.context.localLockOf(writer, this.name) ?? [])
-        if (wait > 0 && since < first) first = since;
-    return first;
-  }
-
-  get hasWriter(): boolean {
-    for (const writer of this.kind.sharing?.writers ?? [])
-      for (const _ of this.context.localLockOf(writer, this.name) ?? []) return true;
-    return false;
-  }
-
-  // ---- locks that stay with this process
-
-  /** Will the readers' hold that this caller asks for stay after it? */
-  mayLinger({ terms, kind }: Waiter): boolean {
-    const { name } = this;
-    const { stays } = this.context;
-    // Will Redis notify the holder of waiters?
-    if (this.#policy !== "shared" || this.writerSince < Number.POSITIVE_INFINITY) return false;
-    return stays.mayLinger(name, terms, kind) && stays.learner.keeps(knownReads(name), clocks.mono.now());
   }
 
   /** Messages that say that another process wants the lock may have been missed. */
-  mayBeWanted(): void {
-    const at = clocks.mono.now();
-    for (const { hold } of this.#acquisitions) if (hold?.lingers) hold.want(at);
-    if (this.#policy !== "shared") return;
-    // RACE: after a lost connection the server may have lost the holds, and a writer may be inside.
-    for (const tenure of this.#tenures) {
-      if (tenure instanceof SharedTenure) tenure.askAgain();
-      // A recall may have been lost, so it is not cached.
-      tenure.hold.want(at);
-    }
-  }
+  mayBeWanted(): void {}
 
   // ---- callers with their own places
 

@@ -57,8 +57,8 @@ export class LockManager implements Context {
   isSweeping = false;
   isClosed = false;
   readonly #localLocks = new Map<LockKind, Map<string, LocalLock>>();
-  /** The locks of kinds that the core carries. */
-  readonly #resources = new Map<LockKind, Map<string, Resource>>();
+  /** Where a queue in Redis grants the lock: one for all kinds of a protocol. */
+  readonly #resources = new Map<string, Map<string, Resource>>();
   /**
    * For each protocol that grants by message, a kind whose `withdraw` understands grants that no
    * caller expects.
@@ -149,11 +149,10 @@ export class LockManager implements Context {
       if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
       return Promise.reject(error);
     }
-    const localLock = this.#localLocks.get(kind)?.get(name);
-    const resource = localLock ? null : this.#resources.get(kind)?.get(name);
-    const known = localLock ?? resource;
+    const isGranted = kind.wake.by === "grant";
+    const known = isGranted ? this.#resources.get(kind.protocol)?.get(name) : null;
     // It is here since another caller has left it: no round trip.
-    const lease = known?.takeIn({ terms, passes }, caller);
+    const lease = known?.takeIn(kind, { terms, passes }, caller);
     if (lease) {
       if (batchedTry) batchedTry.hold = lease.hold;
       return Promise.resolve(take(lease));
@@ -164,10 +163,9 @@ export class LockManager implements Context {
       settle = resolve as typeof settle;
     });
     try {
-      const carried = resource ?? (localLock ? null : this.#newResource(kind, name));
-      const waiter = carried
-        ? this.#join(carried, caller, request, passes, take, settle)
-        : this.#wait(localLock ?? { kind, name }, caller, request, passes, take, settle);
+      const waiter = isGranted
+        ? this.#join(known ?? this.#newResource(kind, name), kind, caller, request, passes, take, settle)
+        : this.#wait(kind, name, caller, request, passes, take, settle);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     } catch (error) {
       return Promise.reject(error);
@@ -178,13 +176,14 @@ export class LockManager implements Context {
   /** A caller of a kind that the core carries. */
   #join(
     resource: Resource,
+    kind: LockKind,
     caller: Caller,
     request: AcquireRequest,
     passes: number,
     take: (lease: SharedLease) => unknown,
     settle: (value: unknown) => void,
   ): Waiting {
-    const place = resource.place();
+    const place = resource.place(kind);
     const waiter = new Waiter(place, caller, request, passes, take, settle);
     request.came?.(waiter);
     place.join(waiter);
@@ -192,7 +191,8 @@ export class LockManager implements Context {
   }
 
   #wait(
-    lock: LocalLock | { readonly kind: LockKind; readonly name: string },
+    kind: LockKind,
+    name: string,
     caller: Caller,
     request: AcquireRequest,
     passes: number,
@@ -203,7 +203,7 @@ export class LockManager implements Context {
     if (request.signal) listen(request.signal, waiter);
     request.came?.(waiter);
     // Not before `listen`, which may throw.
-    (lock instanceof LocalLock ? lock : this.#newLocalLock(lock.kind, lock.name)).join(waiter);
+    (this.#localLocks.get(kind)?.get(name) ?? this.#newLocalLock(kind, name)).join(waiter);
     return waiter;
   }
 
@@ -234,8 +234,9 @@ export class LockManager implements Context {
 
   /** The callers of this client that wait for a lock. */
   *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiting> {
-    for (const all of [this.#localLocks, this.#resources])
-      for (const [kind, locks] of all) if (kind.protocol === protocol) yield* locks.get(name) ?? [];
+    for (const [kind, locks] of this.#localLocks)
+      if (kind.protocol === protocol) yield* locks.get(name) ?? [];
+    for (const waiting of this.#resources.get(protocol)?.get(name) ?? []) yield waiting;
   }
 
   /** Which process holds a lock, as far as this client knows without a round trip. */
@@ -267,58 +268,34 @@ export class LockManager implements Context {
     for (const locks of this.#resources.values()) yield* locks.values();
   }
 
-  localLockOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
-    return this.#localLocks.get(kind)?.get(name) ?? (isWanted ? this.#newLocalLock(kind, name) : undefined);
-  }
-
   #newLocalLock(kind: LockKind, name: string): LocalLock {
     let localLocks = this.#localLocks.get(kind);
     if (!localLocks) {
       localLocks = new Map();
       this.#localLocks.set(kind, localLocks);
-      if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
     const localLock = new LocalLock(kind, name, this);
     localLocks.set(name, localLock);
-    if (kind.wake.by === "grant") this.#share(localLock);
     return localLock;
   }
 
-  /**
-   * Null: the core does not carry this lock, because it wakes by message or time, or is a read-write
-   * lock.
-   */
-  #newResource(kind: LockKind, name: string): Resource | null {
-    if (kind.wake.by !== "grant" || kind.sharing) return null;
-    let resources = this.#resources.get(kind);
+  #newResource(kind: LockKind, name: string): Resource {
+    let resources = this.#resources.get(kind.protocol);
     if (!resources) {
       resources = new Map();
-      this.#resources.set(kind, resources);
+      this.#resources.set(kind.protocol, resources);
       this.#granting.set(kind.protocol, kind);
     }
     const resource = new Resource(kind, name, this);
     resources.set(name, resource);
-    if (this.#localLocks.size + this.#resources.size > 1) this.#share(resource);
     return resource;
   }
 
-  /** The same lock by another kind of its protocol has places in the same queue. RACE: see `RecheckGroup`. */
-  #share(lock: LocalLock | Resource): void {
-    for (const all of [this.#localLocks, this.#resources])
-      for (const [kind, locks] of all) {
-        const same = kind !== lock.kind && kind.protocol === lock.kind.protocol && locks.get(lock.name);
-        if (!same) continue;
-        if (same.places) lock.useGroup(same.places);
-        else if (lock.places) same.useGroup(lock.places);
-      }
-  }
-
   left(lock: { readonly kind: LockKind; readonly name: string }): void {
-    const all: Map<LockKind, Map<string, object>> = lock instanceof Resource
-      ? this.#resources
-      : this.#localLocks;
-    const locks = all.get(lock.kind);
-    if (locks?.get(lock.name) === lock) locks.delete(lock.name);
+    const { kind, name } = lock;
+    const locks: Map<string, object> | undefined =
+      this.#resources.get(kind.protocol) ?? this.#localLocks.get(kind);
+    if (locks?.get(name) === lock) locks.delete(name);
     if (this.#whenEmpty) this.#tellEmpty();
   }
 

@@ -5,9 +5,9 @@ import { tryAgain } from "../core/lease-too-short.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import type { RedisHealth } from "../core/redis-health.ts";
 import { SharedHold } from "../core/shared-hold.ts";
-import { tellAcquired, tellLost } from "../core/telling.ts";
+import { tellLost } from "../core/telling.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import { clocks, type Instant, now } from "../util/clock.ts";
+import { type Instant, now } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { Context } from "./context.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -23,8 +23,7 @@ import type { Waiter } from "./waiter.ts";
  * force-released or too short for them, and the other processes from a hold that stays here without
  * a user.
  *
- * Subclasses differ in whether one caller is inside at a time (`ExclusiveTenure`), or all readers
- * (`SharedTenure`).
+ * One caller is inside at a time (`ExclusiveTenure`).
  */
 export abstract class Tenure extends SharedHold {
   declare readonly context: Context;
@@ -44,8 +43,6 @@ export abstract class Tenure extends SharedHold {
     this.lock = lock;
   }
 
-  /** May a caller enter without joining the line? */
-  abstract readonly isOpen: boolean;
   /** The user, if only one can be inside; null: none is. */
   abstract readonly holder: SharedLease | null;
   /**
@@ -53,16 +50,6 @@ export abstract class Tenure extends SharedHold {
    * it serves.
    */
   protected abstract give(one: Acquisition, waiter: Waiter): void;
-  /** May this caller in line enter after a command about the hold? True: it was sent. */
-  joinedBy(_one: Acquisition, _first: Waiter): boolean {
-    return false;
-  }
-
-  /** TTL to request for the next caller in it, in ms. */
-  protected ttlFor({ lease }: Terms): number {
-    return lease;
-  }
-
   // ---- it comes
 
   /**
@@ -86,7 +73,7 @@ export abstract class Tenure extends SharedHold {
       if (!waits) one.start();
     } else if (how === "enough" && !kind.isConfirmed) this.give(one, head);
     else {
-      const ttl = hold.lingers ? this.ttlFor(head.terms) : head.terms.lease;
+      const ttl = head.terms.lease;
       void this.claim(one, head, ttl, false, context.window / 3);
     }
   }
@@ -173,14 +160,7 @@ export abstract class Tenure extends SharedHold {
     return this.last;
   }
 
-  /** A caller of the line enters. `isPassed`: by a local hand-off. */
-  protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
-    this.letIn(one, waiter, lease);
-    const { events } = this.context;
-    if (events.isUsed) tellAcquired(events, lease, clocks.mono.now() - waiter.since, isPassed, false);
-  }
-
-  /** The same, without events. */
+  /** A caller of the line enters. */
   protected letIn(one: Acquisition, waiter: Waiter, lease: SharedLease): void {
     one.leaseTooShort = null;
     one.line.remove(waiter);
@@ -209,6 +189,11 @@ export abstract class Tenure extends SharedHold {
     this.lock.ended(this);
   }
 
+  override leave(by: Departure | null = null): void {
+    if (!this.isOver) this.end(by);
+    this.context.leave(this.kind, this.hold);
+  }
+
   /** The last user has left: no caller waits for the answer about the hold. */
   protected nobody(): Departure {
     if (!this.last) throw new TypeError("no caller was inside");
@@ -226,16 +211,6 @@ export interface TenureHome {
   readonly channel: { readonly isHeard: boolean; listen(): void };
   /** The acquisition of all callers here; null: there is none, or each caller has its own. */
   readonly shared: Acquisition | null;
-  /** Does a caller of this process want to write while readers share the lock? */
-  readonly hasWriter: boolean;
-  /** When the first of these began to wait; Infinity: there is none. */
-  readonly writerSince: number;
-  /** The same lock, for its readers. */
-  readonly readers: TenureHome;
-  /** It has its own hold from now on. */
-  began(tenure: Tenure): void;
-  /** Whether callers may enter without joining the line may have changed. */
-  look(): void;
   /** It is over. */
   ended(tenure: Tenure): void;
   /** Refuses callers that have waited since before then: more tries would end the same way. */

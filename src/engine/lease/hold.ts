@@ -58,6 +58,8 @@ export class Hold {
   wantedAt: number | null = null;
   /** Since when another process has reported that it waits. Null: none has. */
   recalledAt: number | null = null;
+  /** When a caller that does not wait was last told that a caller is inside. 0: never. */
+  triedAt = 0;
   /** It was force-released: no caller may have it any more. */
   isRevoked = false;
   /**

@@ -1,25 +1,28 @@
-import { type LockError, LockLostError } from "../api/errors.ts";
+import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
-import { atTurnEnd, isTurnSpent } from "../core/event-loop-turn.ts";
-import { type Applicant, ttlFor } from "../core/fits.ts";
-import { Keeping } from "../core/keeping.ts";
-import type { KeptEnd } from "../core/linger-learner.ts";
-import type { Callback } from "../core/lock-kind.ts";
-import type { Leaver } from "../core/shared-hold.ts";
-import { tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import { SHARE_TIME } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { DONE } from "../engine/lease/release-outcome.ts";
+import { type Departure, departed, type SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
-import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
-import type { Acquisition } from "./acquisition.ts";
-import type { Hold } from "./lease/hold.ts";
-import { DONE } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { Terms } from "./lease/terms.ts";
-import { isJoinable, isOpen, leaseFits, next, type Openness } from "./policies/shared.ts";
-import { ReleaseCommand } from "./release-command.ts";
-import { Tenure, type TenureHome } from "./tenure.ts";
+import type { Ending } from "./ending.ts";
+import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
+import type { Applicant } from "./fits.ts";
+import { ttlFor } from "./fits.ts";
+import { Keeping } from "./keeping.ts";
+import type { Line } from "./line.ts";
+import { type KeptEnd, knownReads } from "./linger-learner.ts";
+import type { LockKind } from "./lock-kind.ts";
+import type { Port } from "./port.ts";
+import { isJoinable, isOpen, leaseFits, next, type Openness } from "./reads.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import { Release } from "./release.ts";
+import { type Leaver, SharedHold } from "./shared-hold.ts";
+import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -39,39 +42,37 @@ import type { Waiter } from "./waiter.ts";
  * After the last user of an open hold, a turn of the event loop passes in which another one may
  * come. While a join is under way the hold stays, because its answer is about a reader that enters.
  */
-export class SharedTenure extends Tenure implements Openness {
+export class Readers extends SharedHold implements Openness {
   /** The writer inside whose lease its users are; null: there is none, or it has left. */
   writer: SharedLease | null;
   asked: Instant;
   isClosed: boolean;
   isJoining = false;
-  /**
-   * The writer's tenure, while its users are part of the writer's call: it ends the hold, whether or
-   * not one of them stays as long. Null: it has a hold of its own.
-   */
-  #outer: Tenure | null;
-  readonly #lingers: boolean;
   /** How it stays here with no reader inside. Null: it never did. */
   keeping: Keeping | null = null;
-  /** When a writer that does not wait was last told that a reader is inside. */
-  #triedAt = Number.NEGATIVE_INFINITY;
+  readonly #resource: ReadersHome;
+  /** Did Redis take it as one that may stay here, so that it tells of writers? */
+  readonly #lingers: boolean;
   /** The last user, whose hold goes at the end of this turn of the event loop. */
   #leaving: Leaver | null = null;
+  /** The reader that came in last. */
+  #last: SharedLease | null = null;
+  /** Are its users part of a writer's call? That ends the hold, whether or not one of them stays as long. */
+  #isInside: boolean;
 
-  constructor(lock: TenureHome, hold: Hold, { writer, outer, lingers = false }: Beginning) {
-    super(lock, hold);
-    this.writer = writer ?? null;
-    this.#outer = outer ?? null;
-    this.#lingers = lingers;
-    const isKnown = writer === undefined && hold.wantedAt === null;
+  /** `inside`: it begins inside a writer's lease. */
+  constructor(resource: ReadersHome, kind: LockKind, hold: Hold, inside: Inside | null) {
+    super(kind, resource.port, hold, inside?.ending);
+    this.#resource = resource;
+    this.writer = inside?.writer ?? null;
+    this.#isInside = inside !== null;
+    this.#lingers = !inside && hold.flag === 2;
+    const isKnown = !inside && hold.wantedAt === null;
     // RACE: the time counts from the sending: by the time the answer is read, a writer may have
     // waited for long.
     this.asked = isKnown ? hold.seen : NEVER;
-    this.isClosed = writer === undefined && !isKnown;
+    this.isClosed = !inside && !isKnown;
   }
-
-  readonly isOpen = true;
-  readonly holder = null;
 
   get isIdle(): boolean {
     return this.keeping?.isIdle === true;
@@ -79,33 +80,40 @@ export class SharedTenure extends Tenure implements Openness {
 
   // ---- callers come
 
-  protected give(one: Acquisition, waiter: Waiter): void {
-    this.admit(one, waiter, this.borrow(waiter.terms, waiter), false);
-    this.#serve(one, Number.POSITIVE_INFINITY);
-    // The others continue with their own hold.
-    one.start();
+  /** For this caller it was asked for. Those after it enter with it. */
+  begin(line: Line, first: Waiter): void {
+    this.#admit(line, first);
+    this.#serve(line, Number.POSITIVE_INFINITY);
+  }
+
+  #admit(line: Line, caller: Waiter): void {
+    line.remove(caller);
+    const lease = this.borrow(caller.terms, caller);
+    caller.give(lease);
+    const { events } = this.context;
+    if (events.isUsed) tellAcquired(events, lease, clocks.mono.now() - caller.since, false, false);
   }
 
   /** One more reader. */
   borrow(terms: Terms, caller: Caller): SharedLease {
     this.#stay();
-    return this.enter(terms, caller);
+    this.#last = this.enter(terms, caller);
+    return this.#last;
   }
 
   /**
    * Admits the callers that the hold suits, up to the first writer of this process, and up to the
    * first caller that came later than `by`.
    */
-  #serve(one: Acquisition, by: number): void {
+  #serve(line: Line, by: number): void {
     const { mono, wall } = now();
-    const until = Math.min(by, this.lock.writerSince);
+    const until = Math.min(by, this.#resource.writerSince);
     // Listeners may make or abort calls meanwhile.
-    for (const waiter of [...one.line]) {
-      if (waiter.since > until) break;
-      const isHere = waiter.listed && waiter.group === one && this.#isOurs;
-      const { terms } = waiter;
-      if (isHere && leaseFits(this.hold, terms, this.context.window, mono, wall) === "enough")
-        this.admit(one, waiter, this.borrow(terms, waiter), false);
+    for (const caller of [...line]) {
+      if (caller.since > until) break;
+      const isHere = caller.list === line && this.#isOurs;
+      if (isHere && leaseFits(this.hold, caller.terms, this.context.window, mono, wall) === "enough")
+        this.#admit(line, caller);
     }
   }
 
@@ -114,7 +122,7 @@ export class SharedTenure extends Tenure implements Openness {
     // RACE: a writer of this process may not be in Redis's queue yet, and the answer to a question
     // sent before it came says that no caller waits. So this does not rely on what is known of the
     // hold.
-    if (isTurnSpent(mono) || this.lock.writerSince < Number.POSITIVE_INFINITY) return null;
+    if (isTurnSpent(mono) || this.#resource.writerSince < Number.POSITIVE_INFINITY) return null;
     if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
     const lease = this.borrow(terms, caller);
@@ -135,24 +143,26 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   /**
-   * Messages that say that a caller waits may have been missed: no reader enters without a round
-   * trip.
+   * No reader enters without a round trip. RACE: after a lost connection the server may have lost the
+   * hold, and a writer may be inside. And it is not kept.
    */
-  askAgain(): void {
+  override mayBeWanted(at: number): void {
     this.asked = NEVER;
+    this.hold.want(at);
   }
 
   // ---- Redis is asked whether more may enter
 
-  override joinedBy(one: Acquisition, first: Waiter): boolean {
+  /** This caller in line enters after a command about the hold, or a turn of the event loop. */
+  joinedBy(place: Joining, first: Waiter): boolean {
     const { mono, wall } = now();
     const { window } = this.context;
     const { terms } = first;
     if (!this.#isOurs || !isJoinable(this)) return false;
     if (leaseFits(this.hold, terms, window, mono, wall) === "no") return false;
-    one.askBeside();
-    if (next(this, terms, window, mono, wall) === "now") this.#rest(one, first);
-    else this.#join(one, first);
+    place.asksBeside();
+    if (next(this, terms, window, mono, wall) === "now") this.#rest(place, first);
+    else this.#join(place, first);
     return true;
   }
 
@@ -160,7 +170,7 @@ export class SharedTenure extends Tenure implements Openness {
    * Without a round trip, after a turn of the event loop: readers that come and go must not
    * monopolise it.
    */
-  #rest(one: Acquisition, first: Waiter): void {
+  #rest(place: Joining, first: Waiter): void {
     this.isJoining = true;
     this.#stay();
     atTurnEnd(() => {
@@ -169,16 +179,16 @@ export class SharedTenure extends Tenure implements Openness {
         const { mono, wall } = now();
         // RACE: the event loop may have been blocked before that turn: the information from the
         // caller's arrival is too old by now.
-        if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(one, first);
-        else this.#asked(one, first, this.asked);
+        if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(place, first);
+        else this.#asked(place, first, this.asked);
         this.#leaveUnused();
       });
     });
   }
 
   /** Asks whether a caller waits, and raises its end for a caller. */
-  #join(one: Acquisition, head: Waiter): void {
-    const { health, kind } = this.lock;
+  #join(place: Joining, head: Waiter): void {
+    const { health } = this.#resource;
     // RACE: a join counts as a user. Otherwise its answer could come after the last reader's
     // unlock, and would be about a hold that was given back.
     this.isJoining = true;
@@ -186,16 +196,16 @@ export class SharedTenure extends Tenure implements Openness {
     const sent = now();
     health.asked(sent.mono);
     // A hold that may stay is requested only for the window.
-    const lease = this.#lingers ? this.ttlFor(head.terms) : head.terms.lease;
+    const lease = this.#lingers ? ttlFor(head.terms, this.context.stays.window) : head.terms.lease;
     this.hold.asks(lease, sent.mono);
-    kind.sharing?.join({
+    this.kind.sharing?.join({
       hold: this.hold,
       lease,
       answered: (answer) => {
         this.context.events.step(() => {
           this.#joined(sent, answer);
           health.answered();
-          this.#asked(one, head, sent);
+          this.#asked(place, head, sent);
           this.#leaveUnused();
         });
       },
@@ -204,7 +214,7 @@ export class SharedTenure extends Tenure implements Openness {
           this.isJoining = false;
           this.isClosed = true;
           health.failed(error);
-          this.#asked(one, head, sent);
+          this.#asked(place, head, sent);
           this.#leaveUnused();
         });
       },
@@ -226,17 +236,12 @@ export class SharedTenure extends Tenure implements Openness {
   }
 
   /** Redis was asked for this caller, and for all that came before that, or soon after. */
-  #asked(one: Acquisition, head: Waiter, sent: Instant): void {
-    if (isJoinable(this)) this.#serve(one, sent.mono + SHARE_TIME);
-    const { first } = one.line;
-    if (!first) one.stop();
+  #asked(place: Joining, head: Waiter, sent: Instant): void {
+    const { line } = place;
+    if (isJoinable(this)) this.#serve(line, sent.mono + SHARE_TIME);
+    const { first } = line;
     // Another answer would bring these callers no more than this one.
-    else if (first === head || first.since <= sent.mono) one.startAnew(first);
-    else one.start();
-  }
-
-  protected override ttlFor(terms: Terms): number {
-    return ttlFor(terms, this.context.stays.window);
+    place.ask(first !== head && first !== null && first.since > sent.mono);
   }
 
   // ---- its users leave
@@ -250,13 +255,13 @@ export class SharedTenure extends Tenure implements Openness {
       lease.settle();
       return DONE;
     }
-    if (lease.isConfirmed) return this.release(lease, held, null);
+    if (lease.isConfirmed) return this.#release(lease, held);
     if (this.#keep(lease)) {
       lease.settle();
       return DONE;
     }
     if (!this.isShared || !isOpen(this, clocks.mono.now(), clocks.wall.now()))
-      return this.release(lease, held, null);
+      return this.#release(lease, held);
     // Readers that come and go together leave in one turn of the event loop, and come back in the
     // same turn.
     return new Promise((resolve) => {
@@ -268,7 +273,7 @@ export class SharedTenure extends Tenure implements Openness {
   readonly #turned = (): void => {
     const leaving = this.#leaving;
     this.#leaving = null;
-    leaving?.resolve(this.release(leaving.lease, leaving.held, null));
+    leaving?.resolve(this.#release(leaving.lease, leaving.held));
   };
 
   /** A caller is inside again, or will be. */
@@ -295,26 +300,23 @@ export class SharedTenure extends Tenure implements Openness {
 
   /** Has it neither a user nor a use? */
   get #isUnused(): boolean {
-    const isUsed = this.users.size > 0 || this.isJoining || this.claiming || this.writer;
+    const isUsed = this.users.size > 0 || this.isJoining || this.writer;
     return !isUsed && !this.isOver;
   }
 
-  /** The writer has left, and no reader stays. */
-  forget(): void {
-    this.lock.ended(this);
-  }
-
-  override foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
-    return this.#outer?.foundNone(by, held, answer) ?? super.foundNone(by, held, answer);
-  }
-
   /** The writer has left, and its readers stay: the hold is theirs. */
-  outlive(lock: TenureHome): void {
-    // The first local lock may have been dropped meanwhile, because no caller waited there.
-    this.lock = lock;
+  outlive(): void {
     this.writer = null;
-    this.#outer = null;
-    this.lock.began(this);
+    this.#isInside = false;
+    this.#resource.began(this);
+  }
+
+  /** The last user leaves: the hold is given back. */
+  #release(by: Departure, held: number): Promise<void> {
+    const release = new Release(this, this.hold, by, held, this.ending);
+    this.end(by);
+    this.kind.release(this.hold, release);
+    return release.outcome;
   }
 
   // ---- it stays while idle
@@ -326,11 +328,11 @@ export class SharedTenure extends Tenure implements Openness {
     if (!this.#lingers || terms.linger === 0 || kind === "multi" || stays.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
     // A writer of this process would recall it at once.
-    if (this.lock.hasWriter) return false;
+    if (this.#resource.hasWriter) return false;
     const mono = clocks.mono.now();
     // RACE: a writer that queued after one that does not wait, and that got "busy", has notified no
     // holder. So Redis must have reported later that no caller waits.
-    if (this.asked.mono < this.#triedAt) return false;
+    if (this.asked.mono < hold.triedAt) return false;
     const maySpare = stays.maySpare(hold, mono);
     if (maySpare !== "yes") {
       this.#learn(maySpare === "too long" ? "not kept" : "given up");
@@ -351,25 +353,32 @@ export class SharedTenure extends Tenure implements Openness {
 
   protected override end(by: Departure | null): void {
     const { keeping, hold, isIdle } = this;
-    if (!this.isOver && this.#lingers) {
+    if (this.#lingers) {
       const how = keeping?.end();
       if (hold.recalledAt !== null) this.#learn(isIdle ? "recalled" : "wanted");
       else if (how) this.#learn(how);
     }
     super.end(by);
+    this.#resource.ended(this);
   }
 
   /** It ends while idle, and its release is sent together with others. */
-  takeLeave(): Callback<ReleaseAnswer> {
-    const by = this.nobody();
+  takeLeave(): Release {
+    const release = new Release(this, this.hold, this.#nobody(), 0, this.ending);
+    release.outcome.catch(() => {});
     this.end(null);
-    this.ending.sent();
-    return new ReleaseCommand(this, by, 0, null, (failed) => failed?.catch(() => {}));
+    return release;
+  }
+
+  /** No caller waits for the answer about the hold. */
+  #nobody(): Departure {
+    if (!this.#last) throw new TypeError("no reader was inside");
+    return departed(this.#last);
   }
 
   #giveBack(): void {
     // No caller waits for the answer; an event reports a loss.
-    this.release(this.nobody(), 0, null).catch(() => {});
+    this.#release(this.#nobody(), 0).catch(() => {});
   }
 
   // ---- it is lost
@@ -393,17 +402,17 @@ export class SharedTenure extends Tenure implements Openness {
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
     else if (isNews)
-      tellLost(this.context.events, this.nobody(), 0, new LockLostError(this.hold.name, reason));
+      tellLost(this.context.events, this.#nobody(), 0, new LockLostError(this.hold.name, reason));
   }
 
   /** A user's time is over, or the hold's. */
   lost(lease: SharedLease, error: LockLostError): void {
     const held = this.leaves(lease);
-    if (!this.#outer) tellLost(this.context.events, lease, held, error);
+    if (!this.#isInside) tellLost(this.context.events, lease, held, error);
     if (this.#isUnused) this.leave();
   }
 
-  protected override leave(): void {
+  override leave(): void {
     this.#settle();
     super.leave();
   }
@@ -420,7 +429,7 @@ export class SharedTenure extends Tenure implements Openness {
     if (nonce !== null && (isQuestion || !isIdle)) {
       // A writer that does not wait only asks. Otherwise each such question would close the
       // readers' hold.
-      if (!isQuestion) this.#triedAt = clocks.mono.now();
+      if (!isQuestion) hold.triedAt = clocks.mono.now();
       this.kind.sharing?.answer(hold.name, nonce, isIdle ? "idle" : "busy");
       return;
     }
@@ -434,13 +443,27 @@ export class SharedTenure extends Tenure implements Openness {
   }
 }
 
-/** How it begins: inside a writer's lease, or with its own hold. */
-interface Beginning {
-  readonly writer?: SharedLease;
-  readonly outer?: Tenure;
-  /** May it stay with this process when the last user has left? */
-  readonly lingers?: boolean;
+/** How it begins inside a writer's lease. `ending`: of the writer's hold. */
+interface Inside {
+  readonly writer: SharedLease;
+  readonly ending: Ending | undefined;
 }
 
-/** The name under which a client remembers whether caching the reads of a lock was worth it. */
-export const knownReads = (name: string): string => `rw:${name}`;
+/** The place of readers in line, which asks about this hold for its first caller. */
+interface Joining {
+  readonly line: Line;
+  asksBeside(): void;
+  /** It was answered. */
+  ask(mayJoin: boolean): void;
+}
+
+/** What readers need of their resource. */
+export interface ReadersHome {
+  readonly port: Port;
+  readonly health: RedisHealth;
+  /** When the first writer of this process that waits has come; does one want to write at all? */
+  readonly writerSince: number;
+  readonly hasWriter: boolean;
+  began(shared: SharedHold): void;
+  ended(shared: SharedHold): void;
+}

@@ -2,11 +2,11 @@
 // that enter one after the other without Redis knowing of any of them, and from the lease of a
 // reader that left long ago.
 
-import { fits, isTooLong, type Next } from "../../core/fits.ts";
-import { FRESH, SHARE_TIME } from "../../defaults.ts";
-import type { Instant } from "../../util/clock.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../lease/terms.ts";
+import { FRESH, SHARE_TIME } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import type { Instant } from "../util/clock.ts";
+import { fits, isTooLong, type Next } from "./fits.ts";
 
 /** The state of a shared hold. */
 export interface Openness {

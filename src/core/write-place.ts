@@ -1,0 +1,141 @@
+import type { LockLostError } from "../api/errors.ts";
+import { failing } from "../api/stacks.ts";
+import { KEEPER_REPLY } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { unconfirmed } from "../engine/lease/release-outcome.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import type { Attempt } from "./attempt.ts";
+import type { Ending } from "./ending.ts";
+import { type Home, Place } from "./place.ts";
+import { Readers, type ReadersHome } from "./readers.ts";
+import { shrinkAgain } from "./release.ts";
+import { IDLE } from "./states.ts";
+import { tellReleased } from "./telling.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * A place of writers. Protects readers from a writer that only asks whether the lock is free, and
+ * readers inside a writer's lease that stay longer than the writer.
+ */
+export class WritePlace extends Place {
+  declare readonly resource: WritersHome;
+  /** Those inside its hold, or that were. */
+  #readers: Readers | null = null;
+
+  override join(caller: Waiter): void {
+    // A readers' hold that is kept with no reader inside ends before this caller's command.
+    if (this.context.stays.learner.stats.kept > 0) this.resource.giveWay();
+    super.join(caller);
+  }
+
+  /**
+   * RACE: a writer's place in the queue closes the shared hold to all readers. A writer that does
+   * not wait would do so each time that a reader is inside. So it queues only after all readers
+   * have answered that they are idle.
+   */
+  protected override send(attempt: Attempt): void {
+    const { kind, name, context } = this;
+    if (attempt.nonce === null || attempt.mode !== "queue" || !kind.sharing) {
+      super.send(attempt);
+      return;
+    }
+    context.holderQueries.askHolders(kind.sharing.readers, name, KEEPER_REPLY).then(
+      (is) => {
+        // If its callers have left meanwhile, no holder needs to release the lock.
+        const isFree = this.line.first && (is === "idle" || is === "free");
+        if (isFree && this.attempt === attempt) kind.attempt(attempt);
+        else attempt.answered({ is: "held", at: 0, ttl: 0, position: null, flag: 0 });
+      },
+      (error: unknown) => attempt.failed(error),
+    );
+  }
+
+  // ---- readers inside a writer's lease
+
+  readInside(writer: SharedLease, terms: Terms): SharedLease {
+    const { kind, resource } = this;
+    if (this.#readers?.writer !== writer) {
+      const readers = kind.sharing?.readers ?? kind;
+      this.#readers = new Readers(resource, readers, writer.hold, {
+        writer,
+        ending: this.ending ?? undefined,
+      });
+    }
+    return this.#readers.borrow(terms, writer);
+  }
+
+  /** One that has left while others stay learns by the end of the hold whether it had the lock. */
+  protected override get ending(): Ending | null {
+    return this.#readers && this.#readers.hold === this.hold ? this.#readers.ending : null;
+  }
+
+  protected override withdraw(hold: Hold): void {
+    if (this.#readers?.hold === hold) this.#readers.leave();
+    else super.withdraw(hold);
+  }
+
+  override vacated(lease: SharedLease, mono: number, wall: number): Promise<void> {
+    const readers = this.#readers;
+    if (readers?.writer === lease && readers.users.size > 0) return this.#shrink(lease, mono, readers);
+    return super.vacated(lease, mono, wall);
+  }
+
+  /**
+   * A writer leaves while readers inside its lease stay: the hold becomes theirs. Only when the
+   * last writer of the scope has left: calls that borrow its lock write too.
+   */
+  #shrink(lease: SharedLease, mono: number, readers: Readers): Promise<void> {
+    const { context, kind } = this;
+    const { cleanup, events } = context;
+    const { hold } = lease;
+    const held = mono - lease.since;
+    this.ended(lease);
+    if (events.isUsed) tellReleased(events, lease, held);
+    readers.outlive();
+    cleanup.releases++;
+    const done = (): void => {
+      cleanup.releases--;
+      lease.settle();
+      if (cleanup.isEnding) cleanup.look();
+    };
+    const shrunk = new Promise<void>((resolve) => {
+      kind.shrink?.(hold, 1, {
+        answered: (answer) => {
+          if (answer.is === "released") {
+            done();
+            resolve();
+            return;
+          }
+          readers.lose("gone");
+          void readers.foundNone(lease, held, answer).then((failure) => {
+            done();
+            resolve(failure ? failing(failure) : undefined);
+          });
+        },
+        failed: (error) => {
+          shrinkAgain({ hold, kind, context }, () => 1);
+          done();
+          resolve(failing(unconfirmed(hold, error, kind)));
+        },
+      });
+    });
+    // Writers of this process queue after it.
+    this.#readers = null;
+    this.to(IDLE);
+    this.ask();
+    return shrunk;
+  }
+
+  override lost(lease: SharedLease, error: LockLostError): void {
+    const readers = this.#readers;
+    super.lost(lease, error);
+    if (readers?.writer === lease) readers.lose(error.reason, error.by);
+  }
+}
+
+/** What a place of writers needs of its resource. */
+interface WritersHome extends Home, ReadersHome {
+  /** A writer comes: readers' holds that are kept with no reader inside end at once. */
+  giveWay(): void;
+}
