@@ -1,5 +1,5 @@
-/* A local lock, its acquisitions and tenures: src/engine/local-lock.ts and acquisition.ts, with the
- * deadline of src/engine/lease/hold.ts. `t` is the local lock, `k` its client. */
+/* A resource and its places: src/core/resource.ts and place.ts, with the
+ * deadline of src/core/lease/hold.ts. `t` is the resource, `k` its client. */
 
 #ifdef STAYS
 #define EXPLICIT(t) false

@@ -145,7 +145,7 @@
 #define LEFT 8
 #define RENEWED 9
 #define ERROR 10
-/* states of a local lock: src/engine/acquisition.ts, tenure.ts */
+/* states of a local lock: src/core/states.ts */
 #define IDLE 0
 #define ASKING 1
 #define SUBSCRIBING 2

@@ -5,8 +5,8 @@ import { neverKept, PASSING, type PassingOptions } from "./api/options.ts";
 import { checkReentrance, REENTRANCE, type ReentranceOptions } from "./api/reentrance.ts";
 import { checkName, checkOptions } from "./api/validate.ts";
 import { insideOf, perClient } from "./inside.ts";
-import { checkFitsRedisson, RedissonKind } from "./kinds/redisson.ts";
 import { quote } from "./util/quote.ts";
+import { checkFitsRedisson, RedissonKind } from "./wires/redisson.ts";
 
 const RULES = {
   ...PASSING,

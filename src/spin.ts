@@ -6,7 +6,7 @@ import { REENTRANCE, type ReentranceOptions } from "./api/reentrance.ts";
 import { checkName, checkOptions, type Rule } from "./api/validate.ts";
 import { LOCAL_HANDOFFS } from "./defaults.ts";
 import { insideOf, perClient } from "./inside.ts";
-import { SpinKind } from "./kinds/spin.ts";
+import { SpinKind } from "./wires/spin.ts";
 
 /** How a spin lock is named in Redis, and handed on. */
 export interface SpinLockOptions extends PassingOptions, ReentranceOptions {

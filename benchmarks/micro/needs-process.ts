@@ -106,7 +106,7 @@ async function kept(): Promise<number> {
   }
 }
 
-/** What each call does to learn that nobody follows calls and holds, as src/engine/lock-manager.ts has it. */
+/** What each call does to learn that it is not followed, as src/runtime/lock-manager.ts has it. */
 function look(): { look: number; lookBytes: number } {
   const [acquiring, holding] = [tracingChannel("holdfast:acquire"), tracingChannel("holdfast:hold")];
   let [least, seen] = [Number.POSITIVE_INFINITY, 0];

@@ -204,7 +204,7 @@ export function checkEvent(event: unknown): void {
 
 const MINUTE = 60_000;
 
-/** The holds of a client that an observer follows: src/engine/telemetry. */
+/** The holds of a client that an observer follows: src/runtime/telemetry. */
 export interface FollowedHolds {
   /** Runs the body of the call that has this hold in the observer's context. */
   within<T>(hold: Pick<LockEvent, "call" | "name">, body: () => T): T;

@@ -33,10 +33,6 @@ import { LOCAL_HANDOFFS } from "../defaults.ts";
 import { Elections } from "../election/elections.ts";
 import { NamedElection } from "../election/named-election.ts";
 import { hasInside, type Inside } from "../inside.ts";
-import { CountedKind } from "../kinds/counted.ts";
-import { ElectionKind } from "../kinds/election.ts";
-import { HandoffKind } from "../kinds/handoff.ts";
-import { ReadWriteKinds } from "../kinds/read-write.ts";
 import { Lister } from "../list/lister.ts";
 import type { LockSettings } from "../locks/arguments.ts";
 import { detectorOf } from "../locks/deadlocks/detector.ts";
@@ -51,6 +47,10 @@ import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
+import { CountedKind } from "../wires/counted.ts";
+import { ElectionKind } from "../wires/election.ts";
+import { HandoffKind } from "../wires/handoff.ts";
+import { ReadWriteKinds } from "../wires/read-write.ts";
 import { BaseClient } from "./base-client.ts";
 import { redisServer, type Server } from "./server.ts";
 
@@ -211,7 +211,7 @@ export class ServerClient extends BaseClient implements LockClient {
 
   stats(): LockStats {
     let waiting = 0;
-    for (const localLock of this.locks.localLocks()) for (const _ of localLock) waiting++;
+    for (const resource of this.locks.resources()) for (const _ of resource) waiting++;
     return { waiting, ...this.locks.stays.learner.stats };
   }
 }

@@ -1,6 +1,6 @@
-import type { Hold } from "../engine/lease/hold.ts";
 import type { AttemptAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
+import type { Hold } from "./lease/hold.ts";
 import type { AttemptOptions, Callback, LockKind, Run } from "./lock-kind.ts";
 import type { Release } from "./release.ts";
 import { entryTtl } from "./schedule.ts";

@@ -1,9 +1,9 @@
 import { RENEWALS_PER_LEASE } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { HolderFlag, RenewAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import { ttlFor } from "./fits.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";
 import type { RedisHealth } from "./redis-health.ts";

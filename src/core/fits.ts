@@ -1,8 +1,8 @@
 // Which hold suits a caller. Protects that caller from a lease that is nearly over, and all others
 // from a process that could crash with far too long a lease.
 import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, STAY_WINDOW, TOO_MUCH } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Terms } from "../engine/lease/terms.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Terms } from "./lease/terms.ts";
 
 /** A caller that may enter a hold of its process. */
 export interface Applicant {

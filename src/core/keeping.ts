@@ -1,9 +1,9 @@
 import type { Events } from "../api/events.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import type { Callback } from "../redis/call.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { clocks } from "../util/clock.ts";
+import type { Hold } from "./lease/hold.ts";
 import { ASKED, type KeptEnd, type LingerLearner, TAKEN } from "./linger-learner.ts";
 import type { LockKind } from "./lock-kind.ts";
 

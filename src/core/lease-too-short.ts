@@ -1,11 +1,11 @@
 import { LockUnavailableError } from "../api/errors.ts";
 import { nounOf } from "../api/wording.ts";
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { RedisHealth } from "./redis-health.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * Consecutive tries of one caller that got the lock so late that the lease was over. A slow moment
@@ -14,14 +14,14 @@ import type { RedisHealth } from "./redis-health.ts";
  * limit.
  */
 export class LeaseTooShort {
-  readonly waiter: Outrun;
+  readonly waiter: Waiter;
   readonly #kind: LockKind;
   /** How many tries. */
   tries = 0;
   readonly #since = clocks.mono.now();
   #fastest = Number.POSITIVE_INFINITY;
 
-  constructor(waiter: Outrun, kind: LockKind) {
+  constructor(waiter: Waiter, kind: LockKind) {
     this.waiter = waiter;
     this.#kind = kind;
   }
@@ -58,14 +58,12 @@ export function outran(
   );
 }
 
-/** The caller. */
-interface Outrun {
-  readonly terms: Terms;
-}
-
-/** The acquisition, or place, of these callers. */
-interface Outrunning<Caller extends Outrun> {
-  readonly line: Iterable<Caller> & { refuse(caller: Caller, error: unknown): void };
+/** The place of these callers. */
+interface Outrunning {
+  readonly health: RedisHealth;
+  readonly name: string;
+  readonly kind: LockKind;
+  readonly line: Iterable<Waiter> & { refuse(caller: Waiter, error: unknown): void };
   leaseTooShort: LeaseTooShort | null;
   retry(failures: number): void;
 }
@@ -74,24 +72,20 @@ interface Outrunning<Caller extends Outrun> {
  * The lock was granted, but the caller's lease was over when the answer came: retries after a
  * pause, for a while. True: it has refused callers, and does not retry.
  */
-export function tryAgain<Caller extends Outrun>(
-  { health, name, kind }: { readonly health: RedisHealth; readonly name: string; readonly kind: LockKind },
-  one: Outrunning<Caller>,
-  waiter: Caller,
-  took: number,
-): boolean {
-  if (one.leaseTooShort?.waiter !== waiter) one.leaseTooShort = new LeaseTooShort(waiter, kind);
-  const { leaseTooShort } = one;
+export function tryAgain(place: Outrunning, caller: Waiter, took: number): boolean {
+  const { health, name, kind, line } = place;
+  if (place.leaseTooShort?.waiter !== caller) place.leaseTooShort = new LeaseTooShort(caller, kind);
+  const { leaseTooShort } = place;
   if (!leaseTooShort.add(took)) {
     health.failed(leaseTooShort.refusal(name));
-    one.retry(leaseTooShort.tries);
+    place.retry(leaseTooShort.tries);
     return false;
   }
   // Every waiting caller with such a lease would fail the same way. One with a longer lease is
   // served at once.
-  for (const other of [...one.line]) {
+  for (const other of [...line]) {
     const { lease } = other.terms;
-    if (lease <= waiter.terms.lease) one.line.refuse(other, leaseTooShort.refusal(name, lease));
+    if (lease <= caller.terms.lease) line.refuse(other, leaseTooShort.refusal(name, lease));
   }
   return true;
 }

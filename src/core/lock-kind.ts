@@ -1,17 +1,17 @@
 import type { EventKind } from "../api/events.ts";
 import type { Inspected } from "../api/lock.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewer } from "../engine/lease/renewer.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import type { Callback } from "../redis/call.ts";
 import type { GrantProtocol } from "../redis/keys.ts";
 import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Renewer } from "./lease/renewer.ts";
+import type { Terms } from "./lease/terms.ts";
 
 export type { Callback } from "../redis/call.ts";
 
-// The waiting engine's view of a lock kind: a few commands, and how its callers wake. The kinds
-// need not solve the races of waiting, which the engine solves once for all of them; the engine
-// needs no details of protocols.
+// The core's view of a lock kind: a few commands, and how its callers wake. The kinds need not solve
+// the races of waiting, which the core solves once for all of them; the core needs no details of
+// protocols.
 
 /** How one attempt is made. */
 export interface AttemptOptions {
@@ -110,8 +110,8 @@ export function tell<Answer>(outcome: Promise<Answer>, callback: Callback<Answer
 
 /**
  * A lock kind defines how to try and how to withdraw. It never loops, sleeps or subscribes: the
- * waiting engine does, the same way for every kind. Each method is one command; a rejection means
- * that its outcome is unknown.
+ * core does, the same way for every kind. Each method is one command; a rejection means that its
+ * outcome is unknown.
  */
 export interface LockKind extends Renewer, Admin {
   /** The method or function that makes it. */

@@ -3,8 +3,8 @@
 // lost, or while they wait.
 
 import { PASS_TIME } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
+import type { Hold } from "./lease/hold.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {

@@ -3,9 +3,9 @@
 // from permits that are handed on here without limit, and callers from units that no caller has.
 
 import { PASS_TIME, PERMITS_MAX } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import { type Applicant, fits, isTooLong } from "./fits.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Terms } from "./lease/terms.ts";
 import type { Run } from "./lock-kind.ts";
 
 /** What is known of permits that this process has. */

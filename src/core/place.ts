@@ -2,10 +2,6 @@ import { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
-import type { Grant, Hold } from "../engine/lease/hold.ts";
-import { DONE, refused } from "../engine/lease/release-outcome.ts";
-import { type Departure, departed, type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import {
   type AttemptAnswer,
@@ -24,6 +20,10 @@ import type { Ending } from "./ending.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
 import { type Applicant, fits } from "./fits.ts";
 import { Keeping } from "./keeping.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import { DONE, refused } from "./lease/release-outcome.ts";
+import { type Departure, departed, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
 import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import { knownReads } from "./linger-learner.ts";
@@ -125,11 +125,14 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       caller.wait = clocks.mono.now() - caller.since + KEEPER_REPLY;
     }
     line.add(caller);
-    // A caller that waits needs no answer where others of this process are queued, or have the lock.
-    const isKnown = caller.waits && (state === PARKED || this.isHeldHere(caller.since));
-    if (isKnown) line.park(caller);
+    if (caller.waits && this.isKnown(caller)) line.park(caller);
     else line.awaitAnswer(caller, caller.since);
     state.came(this, caller);
+  }
+
+  /** A caller that waits needs no answer where others of this process are queued, or have the lock. */
+  protected isKnown(caller: Waiter): boolean {
+    return this.state === PARKED || this.isHeldHere(caller.since);
   }
 
   /** Does another caller here have the lock? */
@@ -204,9 +207,10 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     }
     if (kind.policy === "pooled") this.run = runFrom(first, context.window);
     const hold = context.newHold(kind, name, this, first.terms.label);
+    // A hold that may stay has the window, in which Redis may have been too slow to answer.
     if (first.terms.linger > 0 && !this.leaseTooShort) hold.lingers = this.#mayLinger(first);
     this.to(ASKING, hold);
-    this.send(this.#attempt(mode, hold, first, channel, null));
+    this.send(this.attemptFor(mode, hold, first, channel, null));
     if (!waits || channel.isHeard) return;
     if (mode === "queue") resource.listen();
     else context.inbox.prepare(resource.channel);
@@ -237,7 +241,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   }
 
   /** The next command whose answer is awaited. */
-  #attempt(
+  protected attemptFor(
     mode: Attempt["mode"],
     hold: Hold,
     first: Waiter,
@@ -300,7 +304,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     context.timers.clear(this);
     context.selfWait.look(resource, this.line.first);
     const { first } = this.line;
-    if (first) kind.attempt(this.#attempt("again", hold, first, resource.look(), null));
+    if (first) kind.attempt(this.attemptFor("again", hold, first, resource.look(), null));
   }
 
   /**
@@ -606,7 +610,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
 
   /** The caller's lease was over when the answer came. */
   #outrun(caller: Waiter, asked: Instant): void {
-    if (tryAgain(this, this, caller, clocks.mono.now() - asked.mono)) this.ask();
+    if (tryAgain(this, caller, clocks.mono.now() - asked.mono)) this.ask();
   }
 
   give(caller: Waiter, mono = clocks.mono.now(), wall = clocks.wall.now()): void {
@@ -860,14 +864,19 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       // Releases it and queues a new one in one command.
       const next = context.newHold(kind, this.name, this, first.terms.label);
       this.to(ASKING, next);
-      kind.yield(hold, this.#attempt("yield", next, first, this.resource.look(), release));
+      kind.yield(hold, this.attemptFor("yield", next, first, this.resource.look(), release));
       return release.outcome;
     }
     kind.release(hold, release);
     // RACE: a command sent now would take the lock for a process that has ended.
     if (isEnding) this.retry();
-    else this.ask();
+    else this.askAfter(hold);
     return release.outcome;
+  }
+
+  /** After the release of this hold. */
+  protected askAfter(_hold: Hold): void {
+    this.ask();
   }
 
   #release(hold: Hold, by: Departure, held: number): Release {

@@ -1,9 +1,9 @@
 import type { Events } from "../api/events.ts";
-import type { Grant, Hold } from "../engine/lease/hold.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
 import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Stays } from "./stays.ts";
 import type { Waiting } from "./waiting.ts";

@@ -3,10 +3,10 @@
 // reader that left long ago.
 
 import { FRESH, SHARE_TIME } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import type { Instant } from "../util/clock.ts";
 import { fits, isTooLong, type Next } from "./fits.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Terms } from "./lease/terms.ts";
 
 /** The state of a shared hold. */
 export interface Openness {

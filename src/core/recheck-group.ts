@@ -61,7 +61,7 @@ export class RecheckGroup {
   }
 }
 
-/** A hold in a queue of Redis: its acquisition. */
+/** The place of a hold in a queue of Redis. */
 interface Place {
   readonly health: RedisHealth;
   /** Re-checks at this time at the latest. */

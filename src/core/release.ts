@@ -1,9 +1,9 @@
 import { failing } from "../api/stacks.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import { unconfirmed } from "../engine/lease/release-outcome.ts";
-import type { Departure } from "../engine/lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Ending } from "./ending.ts";
+import type { Hold } from "./lease/hold.ts";
+import { unconfirmed } from "./lease/release-outcome.ts";
+import type { Departure } from "./lease/shared-lease.ts";
 import type { Callback, LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";
 import { lossOf } from "./telling.ts";
@@ -40,6 +40,7 @@ export class Release implements Callback<ReleaseAnswer> {
     if (answer.is === "released") this.#end(undefined);
     else
       events.step(() => {
+        this.place.unreleased?.();
         const loss = lossOf(this.place, this.by, this.held, answer, isBroken);
         this.#end(loss ? failing(loss) : undefined);
       });
@@ -48,6 +49,7 @@ export class Release implements Callback<ReleaseAnswer> {
 
   failed(error: unknown): void {
     const { kind, context } = this.place;
+    this.place.unreleased?.();
     context.leave(kind, this.hold);
     this.#end(failing(unconfirmed(this.hold, error, kind)));
     this.ending?.answered({ answer: null, error });
@@ -66,6 +68,8 @@ export class Release implements Callback<ReleaseAnswer> {
 interface Releasing {
   readonly kind: LockKind;
   readonly context: Pick<Port, "commands" | "cleanup" | "events" | "leave">;
+  /** Nothing was released, so no message says so. Left out: none ever does. */
+  unreleased?(): void;
 }
 
 /**

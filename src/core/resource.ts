@@ -1,14 +1,14 @@
 import { LockUnavailableError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import { nextTick } from "../util/real-timers.ts";
 import { CallTimer, isSet } from "../util/timers.ts";
 import type { Applicant } from "./fits.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import type { AttemptOptions, LockKind, Run } from "./lock-kind.ts";
 import { Place } from "./place.ts";
 import { Pool } from "./pool.ts";
@@ -42,7 +42,7 @@ export class Resource {
   /** The places whose callers share them, one for each kind. Null: there is none. */
   #shared: Place | null = null;
   #otherShared: Place | null = null;
-  readonly #all = new LinkedList<Place>();
+  protected readonly all = new LinkedList<Place>();
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
   #isListening = false;
@@ -59,7 +59,7 @@ export class Resource {
 
   /** Its callers, the first one first. */
   *[Symbol.iterator](): Iterator<Waiter> {
-    for (const { line } of this.#all) yield* line;
+    for (const { line } of this.all) yield* line;
   }
 
   /** The place for one more caller of this kind. */
@@ -76,8 +76,8 @@ export class Resource {
   /** This place has its first caller. */
   came(place: Place): void {
     const { wake } = place.kind;
-    this.#all.add(place);
-    if (wake.by === "grant" && !wake.solitary) {
+    this.all.add(place);
+    if (wake.by !== "grant" || !wake.solitary) {
       if (this.#shared) this.#otherShared = place;
       else this.#shared = place;
     }
@@ -86,14 +86,18 @@ export class Resource {
 
   /** No caller and no hold is left in this place. */
   gone(place: Place): void {
-    if (!this.#all.delete(place)) return;
+    if (!this.all.delete(place)) return;
     if (this.#shared === place) this.#shared = null;
     else if (this.#otherShared === place) this.#otherShared = null;
     this.#endUnused();
   }
 
   #endUnused(): void {
-    if (this.#all.size > 0 || this.#holds?.size) return;
+    if (this.all.size > 0 || this.#holds?.size) return;
+    this.end();
+  }
+
+  protected end(): void {
     if (this.#selfWait) this.port.timers.clear(this.#selfWait);
     this.port.left(this);
   }
@@ -101,7 +105,7 @@ export class Resource {
   /** Is the lock held, or may Redis have an unanswered hold of its callers? */
   get isUnderWay(): boolean {
     if (this.#holds?.size) return true;
-    for (const { isOurs, hold } of this.#all)
+    for (const { isOurs, hold } of this.all)
       if (isOurs || (hold && this.port.commands.mayHaveReached(hold.sent.mono))) return true;
     return false;
   }
@@ -155,7 +159,7 @@ export class Resource {
     this.isGathering = true;
     nextTick(() => {
       this.isGathering = false;
-      for (const place of [...this.#all]) if (place.state.word === "idle") place.ask();
+      for (const place of [...this.all]) if (place.state.word === "idle") place.ask();
     });
   }
 
@@ -164,7 +168,7 @@ export class Resource {
   /** When the first writer here that waits has come; Infinity: none waits. */
   get writerSince(): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const { kind, line } of this.#all)
+    for (const { kind, line } of this.all)
       if (kind.mode === "write")
         for (const { wait, since } of line) if (wait > 0 && since < first) first = since;
     return first;
@@ -172,7 +176,7 @@ export class Resource {
 
   /** Does a caller here want to write, whether it waits or not? */
   get hasWriter(): boolean {
-    for (const { kind, line } of this.#all) if (kind.mode === "write" && line.first) return true;
+    for (const { kind, line } of this.all) if (kind.mode === "write" && line.first) return true;
     return false;
   }
 
@@ -223,7 +227,7 @@ export class Resource {
   listen(): void {
     if (this.#isListening || this.isHeard) return;
     this.#isListening = true;
-    this.port.inbox.ready(this.channel).then(
+    this.ready().then(
       () => {
         this.#isListening = false;
         // The first of a client's locks starts the callers of all.
@@ -236,11 +240,16 @@ export class Resource {
     );
   }
 
+  /** Resolves when every message is received. */
+  protected ready(): Promise<void> {
+    return this.port.inbox.ready(this.channel);
+  }
+
   /** A refusal is final. A lost connection is not: until it is back, callers wait without messages. */
   #unheard(error: unknown): void {
     const { health, name } = this;
     const what = "its channel cannot be subscribed to";
-    for (const place of [...this.#all]) {
+    for (const place of [...this.all]) {
       if (!place.isSubscribing) continue;
       // No answer of a holder would be received.
       place.line.refuseAsking();
@@ -266,7 +275,7 @@ export class Resource {
     const isNew = place.state.word === "idle";
     if (mode === "queue") return this.firstTries === 0 && !(isNew && this.subscribing > 0);
     // After a failure, assume nothing.
-    return !isNew || this.#all.size < 2 || this.health.failures > 0;
+    return !isNew || this.all.size < 2 || this.health.failures > 0;
   }
 
   firstTried(): void {
@@ -278,12 +287,12 @@ export class Resource {
   subscribed(): void {
     // Before the last first try is answered, `mayAsk` would send all of them back.
     if (!this.mayQueue || this.firstTries > 0) return;
-    for (const place of [...this.#all]) if (place.isSubscribing) place.ask();
+    for (const place of [...this.all]) if (place.isSubscribing) place.ask();
   }
 
   /** A message may have been missed, or the connection is back. */
   lookAgain(): void {
-    for (const place of [...this.#all]) place.lookAgain();
+    for (const place of [...this.all]) place.lookAgain();
   }
 
   // ---- callers that wait for their own process
@@ -305,8 +314,8 @@ export class Resource {
 
   // ---- its end
 
-  leaveAll(reason: () => unknown): void {
-    for (const place of [...this.#all]) place.leaveAll(reason);
+  leaveAll(reason: (kind: LockKind) => unknown): void {
+    for (const place of [...this.all]) place.leaveAll(() => reason(place.kind));
   }
 
   /** Refuses callers that have waited since before then: more tries would end the same way. */
@@ -317,7 +326,7 @@ export class Resource {
   /** Messages that say that another process wants the lock may have been missed. */
   mayBeWanted(): void {
     const at = clocks.mono.now();
-    for (const { kind, hold } of this.#all) if (hold && (kind.hasStays || hold.lingers)) hold.want(at);
+    for (const { kind, hold } of this.all) if (hold && (kind.hasStays || hold.lingers)) hold.want(at);
     for (const hold of this.#holds ?? []) hold.mayBeWanted(at);
   }
 }

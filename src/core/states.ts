@@ -1,9 +1,9 @@
 import { nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
-import type { Grant, Hold } from "../engine/lease/hold.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { type AttemptAnswer, foreignFormat, unavailable } from "../redis/replies.ts";
 import type { Attempt } from "./attempt.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Line } from "./line.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";

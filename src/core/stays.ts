@@ -1,6 +1,4 @@
 import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
@@ -12,6 +10,8 @@ import { CallTimer, isSet, type Timers } from "../util/timers.ts";
 import { warn } from "../util/warn.ts";
 import { ttlFor } from "./fits.ts";
 import type { Keeping } from "./keeping.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import { LingerLearner } from "./linger-learner.ts";
 import type { LockKind } from "./lock-kind.ts";
 

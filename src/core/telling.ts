@@ -1,9 +1,9 @@
 import type { LockLostError } from "../api/errors.ts";
 import { type Events, ofHolder, ofLoss } from "../api/events.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import { releaseOutcome } from "../engine/lease/release-outcome.ts";
-import type { Departure, SharedLease } from "../engine/lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { Hold } from "./lease/hold.ts";
+import { releaseOutcome } from "./lease/release-outcome.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
 import type { LockKind } from "./lock-kind.ts";
 
 // The events of a holder. Times are in ms.

@@ -1,11 +1,11 @@
 import type { Caller, EventKind } from "../api/events.ts";
 import { failing, isOurs } from "../api/stacks.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import { type Abortable, listen, unlisten } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import type { Linked } from "../util/linked-list.ts";
 import type { Timer } from "../util/timers.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
 import type { BatchedTry } from "./lock-kind.ts";
 import type { AcquireRequest, Waiting } from "./waiting.ts";
 

@@ -1,7 +1,8 @@
 import type { Caller } from "../api/events.ts";
 import { SELF_WAIT_LEASES } from "../defaults.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Terms } from "../engine/lease/terms.ts";
+import { clocks } from "../util/clock.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
 import type { BatchedTry } from "./lock-kind.ts";
 
 /** A caller that wants a lock, as others see it while it waits. */
@@ -55,4 +56,12 @@ export const selfWaitAt = ({ since, terms }: Waiting): number => since + SELF_WA
 export function selfWaiter(callers: Iterable<Waiting>, lease: SharedLease): Waiting | null {
   for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
   return null;
+}
+
+/**
+ * How many of these callers wait, and how many ms the first of them has waited; null: none waits.
+ */
+export function waitingHere(waiters: Iterable<Waiting>): { waiting: number; longest: number | null } {
+  const waited = Array.from(waiters, ({ since }) => clocks.mono.now() - since);
+  return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
 }

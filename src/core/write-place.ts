@@ -1,12 +1,12 @@
 import type { LockLostError } from "../api/errors.ts";
 import { failing } from "../api/stacks.ts";
 import { KEEPER_REPLY } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import { unconfirmed } from "../engine/lease/release-outcome.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Ending } from "./ending.ts";
+import type { Hold } from "./lease/hold.ts";
+import { unconfirmed } from "./lease/release-outcome.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
 import { type Home, Place } from "./place.ts";
 import { Readers, type ReadersHome } from "./readers.ts";
 import { shrinkAgain } from "./release.ts";

@@ -1,7 +1,7 @@
-import type { LockManager } from "../engine/lock-manager.ts";
-import type { ElectionKind } from "../kinds/election.ts";
 import type { ConnectionListener } from "../redis/transport.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { pause } from "../util/abort.ts";
+import type { ElectionKind } from "../wires/election.ts";
 import { Observation } from "./observation.ts";
 
 /** The elections of one client: what its observers share, and when they must query again. */
@@ -23,8 +23,7 @@ export class Elections implements ConnectionListener {
 
   reconnected(): void {
     for (const one of this.#all) one.reconnected();
-    for (const localLock of this.manager.localLocks())
-      if (localLock.kind === this.kind) this.listen(localLock.name);
+    for (const { kind, name } of this.manager.resources()) if (kind === this.kind) this.listen(name);
   }
 
   disconnected(): void {

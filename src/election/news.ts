@@ -1,6 +1,6 @@
-import type { LockManager } from "../engine/lock-manager.ts";
-import { CHANGED } from "../kinds/election.ts";
 import { isRefusal, unavailable } from "../redis/replies.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
+import { CHANGED } from "../wires/election.ts";
 
 /**
  * The news channel of an election, on the client's one subscriber connection. Its messages say only

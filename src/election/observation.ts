@@ -13,12 +13,12 @@ import {
   RETRY_MAX,
   RETRY_MIN,
 } from "../defaults.ts";
-import type { LockManager } from "../engine/lock-manager.ts";
-import type { ElectionKind, Observed } from "../kinds/election.ts";
 import { unavailable } from "../redis/replies.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { between, doubling } from "../util/random.ts";
 import { CallTimer } from "../util/timers.ts";
+import type { ElectionKind, Observed } from "../wires/election.ts";
 import { News } from "./news.ts";
 
 /** An observer. */

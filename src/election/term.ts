@@ -3,13 +3,13 @@ import { type LockLostError, released } from "../api/errors.ts";
 import type { FollowedHolds } from "../api/events.ts";
 import { tell, telling, thrownAt } from "../api/stacks.ts";
 import { nounOf } from "../api/wording.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { ElectionKind } from "../kinds/election.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { lockHandle } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
 import { inspectAs } from "../util/print.ts";
 import { short } from "../util/quote.ts";
 import { visible } from "../util/visible.ts";
+import type { ElectionKind } from "../wires/election.ts";
 
 /** A term whose leader has the lock of its election. */
 export class LeaderTerm implements Term {

@@ -15,9 +15,9 @@ import {
   time,
   type What,
 } from "../api/validate.ts";
+import type { Request, Terms } from "../core/lease/terms.ts";
 import type { LockKind, Meant } from "../core/lock-kind.ts";
 import { LEASE_MIN, RECALL_WAIT } from "../defaults.ts";
-import type { Request, Terms } from "../engine/lease/terms.ts";
 import { quote } from "../util/quote.ts";
 
 const PERMIT_RULES = {

@@ -1,13 +1,13 @@
 import type { ForceUnlockOptions } from "../api/options.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "../api/semaphore.ts";
 import { nounOf } from "../api/wording.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Request } from "../core/lease/terms.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Request } from "../engine/lease/terms.ts";
-import type { LockManager } from "../engine/lock-manager.ts";
-import { waitingHere } from "../engine/waiter.ts";
+import { waitingHere } from "../core/waiting.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { type CallRules, checkForceUnlock } from "./arguments.ts";

@@ -1,7 +1,7 @@
 import { tell, thrownAt } from "../api/stacks.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Request } from "../core/lease/terms.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Request } from "../engine/lease/terms.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { CallSite } from "./call-site.ts";
 

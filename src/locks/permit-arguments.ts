@@ -2,8 +2,8 @@
 import { NEVER_PASSED, neverKept, PASSING } from "../api/options.ts";
 import type { SemaphoreOptions } from "../api/semaphore.ts";
 import { checkOptions, checkValue, flag, isWhole, type Rule } from "../api/validate.ts";
+import type { Request } from "../core/lease/terms.ts";
 import { PERMITS_MAX } from "../defaults.ts";
-import type { Request } from "../engine/lease/terms.ts";
 import { quote } from "../util/quote.ts";
 import type { CallRules } from "./arguments.ts";
 

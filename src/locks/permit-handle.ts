@@ -1,6 +1,6 @@
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { PermitLease } from "../api/semaphore.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { inspectAs } from "../util/print.ts";
 import { LeaseHandle } from "./lease.ts";
 import type { Scope } from "./scope.ts";

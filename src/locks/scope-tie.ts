@@ -1,8 +1,8 @@
 import { LockError, LockLostError } from "../api/errors.ts";
 import { ofLoss } from "../api/events.ts";
 import { endOf } from "../api/wording.ts";
-import { unwatchHandle, watchHandle } from "../engine/lease/collected-handles.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import { unwatchHandle, watchHandle } from "../core/lease/collected-handles.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";

@@ -1,6 +1,6 @@
 import { LockError, LockLostError } from "../api/errors.ts";
 import { endOf } from "../api/wording.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { quote } from "../util/quote.ts";
 import { Holding, type Taken } from "./holding.ts";
 import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";

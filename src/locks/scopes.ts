@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { CallSite } from "./call-site.ts";
 import type { Detector } from "./deadlocks/detector.ts";
 import type { Holding } from "./holding.ts";

@@ -5,8 +5,8 @@ import type { Party } from "../api/party.ts";
 import { nounOf } from "../api/wording.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import { HOLDER_REPLY } from "../defaults.ts";
-import type { LockManager } from "../engine/lock-manager.ts";
 import { partyOf } from "../redis/party.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { customTimers } from "../util/real-timers.ts";
 
 /**

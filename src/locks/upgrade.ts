@@ -1,9 +1,9 @@
 // What else a scope that reads or writes may do. Protects a scope from waiting for itself: a writer
 // waits for all readers, and so for its own scope if that reads.
 import { LockError } from "../api/errors.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Terms } from "../core/lease/terms.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
-import type { Terms } from "../engine/lease/terms.ts";
 import { quote } from "../util/quote.ts";
 import type { Holding } from "./holding.ts";
 import { keyOf } from "./holding.ts";

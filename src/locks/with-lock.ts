@@ -1,7 +1,7 @@
 import { LockLostError } from "../api/errors.ts";
 import type { Events } from "../api/events.ts";
 import { tell } from "../api/stacks.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { Taken } from "./holding.ts";
 import type { Loan } from "./loan.ts";
 import { Scope } from "./scope.ts";

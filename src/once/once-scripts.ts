@@ -1,7 +1,7 @@
 import type { Interval } from "../api/once.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { Renewal, Renewer } from "../core/lease/renewer.ts";
 import { RENEWAL_BATCH } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewal, Renewer } from "../engine/lease/renewer.ts";
 import type { Commands } from "../redis/commands.ts";
 import { unexpected } from "../redis/fields.ts";
 import { onceLua as lua } from "../redis/lua.generated.ts";

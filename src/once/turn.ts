@@ -1,7 +1,7 @@
 import { released } from "../api/errors.ts";
 import type { Turn } from "../api/once.ts";
 import { thrownAt } from "../api/stacks.ts";
-import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { inspectAs } from "../util/print.ts";
 
 /** The body's view of the lease of its turn. */

@@ -1,4 +1,6 @@
 import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { Renewal } from "../core/lease/renewer.ts";
 import {
   type Ask,
   type Callback,
@@ -8,12 +10,10 @@ import {
   tell,
   type Wake,
 } from "../core/lock-kind.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewal } from "../engine/lease/renewer.ts";
-import type { LockManager } from "../engine/lock-manager.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { holding, partyOf } from "../redis/party.ts";
 import { type AttemptAnswer, inspected, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
 import { QuorumHold } from "./quorum-hold.ts";

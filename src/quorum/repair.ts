@@ -1,3 +1,4 @@
+import type { Hold } from "../core/lease/hold.ts";
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
@@ -9,9 +10,8 @@ import {
   REPAIR_MIN,
   RETRY_MAX,
 } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { LockManager } from "../engine/lock-manager.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { clientTimer } from "../util/client-timer.ts";
 import { clocks, now } from "../util/clock.ts";
 import { clearTimeout } from "../util/real-timers.ts";

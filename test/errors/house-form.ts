@@ -1,6 +1,6 @@
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { deadlocksLua, handoffLua, onceLua } from "../../src/redis/lua.generated.ts";
 import { quote } from "../../src/util/quote.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 
 /** Names of scripts are nobody's business but this package's. */
 const SCRIPTS = [handoffLua, onceLua, deadlocksLua, spinLua].flatMap((group) =>

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LockManager } from "../../src/engine/lock-manager.ts";
 import { countedLua as lua } from "../../src/redis/lua.generated.ts";
+import { LockManager } from "../../src/runtime/lock-manager.ts";
 import { Actor } from "../support/actor.ts";
 import { block } from "../support/block.ts";
 import { freshName } from "../support/fixture.ts";
@@ -131,6 +131,6 @@ it("nothing stays of the readers of a lock that only writers want, while other r
   const { write } = near.locks.readWriteLock(name);
   await write.withLock(() => {});
   const manager = left.mock.contexts[0] as LockManager;
-  const names = [...manager.localLocks()].map((lock) => lock.name);
+  const names = [...manager.resources()].map((lock) => lock.name);
   expect(names).toEqual([stage.lock.name]);
 });

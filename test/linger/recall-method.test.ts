@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Lock } from "../../src/index.ts";
-import { HandoffKind } from "../../src/kinds/handoff.ts";
+import { HandoffKind } from "../../src/wires/handoff.ts";
 import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
 import { lockOf } from "../support/permit.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";

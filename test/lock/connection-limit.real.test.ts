@@ -1,8 +1,8 @@
 // On a real Redis; in virtual time: test/world/directed/half-open.test.ts.
 
 import { describe, expect, it } from "vitest";
-import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
 import { redissonLock } from "../../src/redisson.ts";
+import { redissonLua } from "../../src/wires/redisson-lua.generated.ts";
 import { Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 

@@ -1,7 +1,7 @@
 // On a real Redis; in virtual time: test/world/directed/late-answers.test.ts.
 
 import { describe, expect, it } from "vitest";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 import { Actor } from "../support/actor.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { lockOf } from "../support/permit.ts";

@@ -182,15 +182,21 @@ describe("localHandoffs of a lock", () => {
 
   it("never break the order of tokens, whatever the numbers of callers side by side and of other processes", async () => {
     const name = freshName();
-    // Ahead of the server's time, so that each token is the one behind the last that was reserved.
-    await a.redis.set(new Keys("", false).of(name).clock, (Date.now() + 3_600_000) * 1_000);
+    // A prefix of its own: other tests of this server would get no tokens by this clock.
+    const prefix = `${name}:`;
+    const [one, other] = [
+      await parties.join({ client: { prefix } }),
+      await parties.join({ client: { prefix } }),
+    ];
+    // Ahead of the server's time, so that each token is the one after the last that was reserved.
+    await one.redis.set(new Keys(prefix, false).of(name).clock, (Date.now() + 3_600_000) * 1_000);
     const tokens: number[] = [];
     const take = async (lease: Lease): Promise<void> => {
       tokens.push(lease.token);
-      if (tokens.length % 7 === 0) await b.redis.ping();
+      if (tokens.length % 7 === 0) await other.redis.ping();
     };
     const work = Array.from({ length: 200 }, (_, i) => {
-      const party = i % 5 === 0 ? b : a;
+      const party = i % 5 === 0 ? other : one;
       return party.locks
         .lock(name, { localHandoffs: [0, 1, 2, 16, 1_000][i % 5 === 0 ? 4 : i % 4] })
         .withLock(take);

@@ -2,8 +2,8 @@
 // test/world/directed/redisson.test.ts.
 
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { redissonLua as lua } from "../../src/kinds/redisson-lua.generated.ts";
 import { redissonLock } from "../../src/redisson.ts";
+import { redissonLua as lua } from "../../src/wires/redisson-lua.generated.ts";
 import { channelOf, counterOf, JavaThread } from "../contract/java.ts";
 import { failure, Gate, lossOf } from "../contract/observe.ts";
 import type { Party } from "../support/fixture.ts";

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { CountedKind } from "../../src/kinds/counted.ts";
+import { CountedKind } from "../../src/wires/counted.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";

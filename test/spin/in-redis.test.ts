@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../../src/index.ts";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { spinLock } from "../../src/spin.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { type Match, TcpProxy } from "../support/tcp-proxy.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { loadScripts } from "../support/load-scripts.ts";

@@ -1,12 +1,12 @@
 import type { ClusterLike, RedisLike } from "../../src/api/redis.ts";
 import { StoredSettings } from "../../src/api/stored-settings.ts";
+import { Hold } from "../../src/core/lease/hold.ts";
 import type { AttemptOptions } from "../../src/core/lock-kind.ts";
-import { Hold } from "../../src/engine/lease/hold.ts";
-import { CountedKind } from "../../src/kinds/counted.ts";
-import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
 import type { Callback } from "../../src/redis/call.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/replies.ts";
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
+import { CountedKind } from "../../src/wires/counted.ts";
+import { ReadWriteKinds } from "../../src/wires/read-write.ts";
 import { linkOf } from "./link.ts";
 
 /**

@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
 import { fencingLua } from "../../src/fencing/lua.generated.ts";
-import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import * as ofClients from "../../src/redis/client-lua.generated.ts";
 import * as ofLocks from "../../src/redis/lua.generated.ts";
 import type { Script } from "../../src/redis/script.ts";
 import { uiLua } from "../../src/tools/ui/lua.generated.ts";
+import { redissonLua } from "../../src/wires/redisson-lua.generated.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 
 /** The scripts of lua/, by folder. */
 export const allScripts: readonly Readonly<Record<string, Script>>[] = [

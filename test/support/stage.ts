@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { Lease, Lock } from "../../src/index.ts";
-import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { sharded } from "../../src/redis/script.ts";
+import { redissonLua } from "../../src/wires/redisson-lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { awake } from "./awake.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";

@@ -29,12 +29,12 @@ const LAYERS = [
   ["client"],
   ["inside"],
   ["client/check", "election", "list"],
-  ["locks", "kinds", "once"],
+  ["locks", "wires", "once"],
   ["locks/deadlocks"],
-  ["engine"],
-  ["engine/telemetry"],
+  ["runtime"],
+  ["runtime/telemetry"],
   ["core"],
-  ["engine/lease", "fencing", "optimistic"],
+  ["core/lease", "fencing", "optimistic"],
   ["redis/drivers"],
   ["redis/ioredis"],
   ["redis"],
@@ -58,7 +58,7 @@ const IN_CIRCLES: string[] = [];
 /** Files whose classes are one idea, and which one. */
 const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/api/errors.ts": "the errors of the library",
-  "src/engine/lease/hold.ts": "a hold, and the few that have a label of their own",
+  "src/core/lease/hold.ts": "a hold, and the few that have a label of their own",
   "src/locks/lease.ts": "what callers hold: without a token, and with one",
   "src/optimistic/attempt.ts": "an attempt, and the error that ends it to begin anew",
   "src/quorum/node.ts": "a node, and the error of one that is not asked",
@@ -118,8 +118,8 @@ it("every module of src is in a room", () => {
 
 it("imports go downwards only", () => {
   expect(upward(root).sort()).toEqual(UPWARD);
-  const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../engine/lease/hold.ts";\n');
-  expect(upward(folder)).toContain("src/redis/replies.ts → src/engine/lease/hold.ts");
+  const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../core/lease/hold.ts";\n');
+  expect(upward(folder)).toContain("src/redis/replies.ts → src/core/lease/hold.ts");
 });
 
 /** What tools import against the rule. Embedded scripts have their type from where it is. */
@@ -182,8 +182,8 @@ it("a file of src has one class at most", () => {
   const several = severalClasses(root);
   for (const file of Object.keys(ONE_IDEA)) expect(several.delete(file), file).toBe(true);
   expect([...several.values()].sort()).toEqual(SEVERAL_CLASSES);
-  const folder = planted("src/engine/lease/watchdog.ts", "\nclass Planted {}\n");
-  expect([...severalClasses(folder).values()]).toContain("src/engine/lease/watchdog.ts: Watchdog, Planted");
+  const folder = planted("src/core/lease/watchdog.ts", "\nclass Planted {}\n");
+  expect([...severalClasses(folder).values()]).toContain("src/core/lease/watchdog.ts: Watchdog, Planted");
 });
 
 function forOne(from: string): string[] {
@@ -196,13 +196,13 @@ function forOne(from: string): string[] {
 it("an abstract class has several subclasses", () => {
   expect(forOne(root).sort()).toEqual(FOR_ONE);
   const alone = "\nexport abstract class Planted {}\n";
-  const folder = planted("src/engine/lease/watchdog.ts", alone);
-  expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
+  const folder = planted("src/core/lease/watchdog.ts", alone);
+  expect(forOne(folder)).toContain("src/core/lease/watchdog.ts: Planted");
   const heir = 'import { Planted as Base } from "./lease/watchdog.ts";\nexport class One extends Base {}\n';
-  planted("src/engine/planted.ts", heir);
-  expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
-  planted("src/engine/planted.ts", "export class Two extends Base {}\n");
-  expect(forOne(folder)).not.toContain("src/engine/lease/watchdog.ts: Planted");
+  planted("src/core/planted.ts", heir);
+  expect(forOne(folder)).toContain("src/core/lease/watchdog.ts: Planted");
+  planted("src/core/planted.ts", "export class Two extends Base {}\n");
+  expect(forOne(folder)).not.toContain("src/core/lease/watchdog.ts: Planted");
 });
 
 const deeper = (from: string): string[] =>
@@ -212,11 +212,11 @@ const deeper = (from: string): string[] =>
 
 it(`no class of src extends more than ${MOST_ABOVE} others, one above the other`, () => {
   expect(deeper(root).sort()).toEqual(DEEPER);
-  const folder = planted("src/engine/lease/watchdog.ts", "\nclass One {}\nclass Two extends One {}\n");
-  planted("src/engine/lease/watchdog.ts", "class Three extends Two {}\n");
+  const folder = planted("src/core/lease/watchdog.ts", "\nclass One {}\nclass Two extends One {}\n");
+  planted("src/core/lease/watchdog.ts", "class Three extends Two {}\n");
   expect(deeper(folder).sort()).toEqual(DEEPER);
-  planted("src/engine/lease/watchdog.ts", "class Four extends Three {}\n");
-  expect(deeper(folder)).toContain("src/engine/lease/watchdog.ts: Four");
+  planted("src/core/lease/watchdog.ts", "class Four extends Three {}\n");
+  expect(deeper(folder)).toContain("src/core/lease/watchdog.ts: Four");
 });
 
 /** What the process has of them. A method of that name may be declared, and called of its object. */

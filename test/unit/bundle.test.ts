@@ -3,12 +3,12 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
 import { fencingLua } from "../../src/fencing/lua.generated.ts";
-import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
-import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { uiLua } from "../../src/tools/ui/lua.generated.ts";
+import { redissonLua } from "../../src/wires/redisson-lua.generated.ts";
+import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 import { moduleOf } from "../support/entry-points.ts";
 
 // What a bundler takes of the sources for an application that imports one entry point.

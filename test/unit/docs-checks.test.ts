@@ -90,15 +90,15 @@ describe("the check of the docs", () => {
   it.each([
     [
       "a file that is not there",
-      "`src/engine/line.ts`: `tellBusy`",
-      "`src/engine/queue.ts`: `tellBusy`",
-      "a race is prevented in src/engine/queue.ts, which is not there",
+      "`src/runtime/line.ts`: `tellBusy`",
+      "`src/runtime/queue.ts`: `tellBusy`",
+      "a race is prevented in src/runtime/queue.ts, which is not there",
     ],
     [
       "a method that is not there",
-      "`src/engine/line.ts`: `tellBusy`",
-      "`src/engine/line.ts`: `tell`, `sweep`",
-      "a race is prevented by tell of src/engine/line.ts, which is not there",
+      "`src/runtime/line.ts`: `tellBusy`",
+      "`src/runtime/line.ts`: `tell`, `sweep`",
+      "a race is prevented by tell of src/runtime/line.ts, which is not there",
     ],
     [
       "a script's function that is not there",
@@ -108,13 +108,13 @@ describe("the check of the docs", () => {
     ],
     [
       "a file without a method",
-      "`src/engine/line.ts`: `tellBusy`",
-      "`src/engine/line.ts`",
-      "a race names no method of src/engine/line.ts",
+      "`src/runtime/line.ts`: `tellBusy`",
+      "`src/runtime/line.ts`",
+      "a race names no method of src/runtime/line.ts",
     ],
     [
       "no file at all",
-      "`src/kinds/hold-scripts.ts`: `entryPrefix`",
+      "`src/wires/hold-scripts.ts`: `entryPrefix`",
       "`hold-scripts.ts`",
       "a race names no file and method that prevent it",
     ],
@@ -139,15 +139,15 @@ describe("the check of the docs", () => {
   });
 
   it("finds a source file that is not there, by its path, and on a maintainer's page by its name", () => {
-    const text = "See src/engine/queue.ts and `queue.ts`, src/engine/line.ts and `line.ts`.\n";
+    const text = "See src/runtime/queue.ts and `queue.ts`, src/runtime/line.ts and `line.ts`.\n";
     const missing = (page: string): string[] => {
       const folder = changed(page, (before) => `${text}${before}`);
       symlinkSync(join(root, "test"), join(folder, "test"));
       return checkNames(folder).filter((problem) => / file /.test(problem));
     };
-    expect(missing("docs/java.md")).toEqual(["docs/java.md: there is no file src/engine/queue.ts"]);
+    expect(missing("docs/java.md")).toEqual(["docs/java.md: there is no file src/runtime/queue.ts"]);
     expect(missing("docs/protocol.md")).toEqual([
-      "docs/protocol.md: there is no file src/engine/queue.ts",
+      "docs/protocol.md: there is no file src/runtime/queue.ts",
       "docs/protocol.md: there is no file queue.ts",
     ]);
   });

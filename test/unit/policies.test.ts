@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { fits, isTooLong, ttlFor } from "../../src/core/fits.ts";
+import { Hold } from "../../src/core/lease/hold.ts";
+import type { Terms } from "../../src/core/lease/terms.ts";
 import { isStillNext, next, type Possession } from "../../src/core/next.ts";
 import * as permitRules from "../../src/core/permits.ts";
 import * as shared from "../../src/core/reads.ts";
-import { Hold } from "../../src/engine/lease/hold.ts";
-import type { Terms } from "../../src/engine/lease/terms.ts";
 
 // What the policies decide, one row for each decision. Times are ms on clocks that stand still.
 

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { Hold } from "../../src/engine/lease/hold.ts";
-import { HandoffKind } from "../../src/kinds/handoff.ts";
+import { Hold } from "../../src/core/lease/hold.ts";
 import type { Commands } from "../../src/redis/commands.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { ScriptKeys } from "../../src/redis/script.ts";
 import { micros, PreparedStatement, Statement } from "../../src/redis/statement.ts";
+import { HandoffKind } from "../../src/wires/handoff.ts";
 
 const scriptOf = (lua: string) => ({ name: "test", lua, sha: createHash("sha1").update(lua).digest("hex") });
 const ONE = { isCluster: false };

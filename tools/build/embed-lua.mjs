@@ -25,8 +25,8 @@ const MODULES = {
   [LOCK]: [],
   "redis/client-lua.generated.ts": ["check", "connection"],
   "quorum/lua.generated.ts": ["quorum"],
-  "kinds/redisson-lua.generated.ts": ["redisson"],
-  "kinds/spin-lua.generated.ts": ["spin"],
+  "wires/redisson-lua.generated.ts": ["redisson"],
+  "wires/spin-lua.generated.ts": ["spin"],
   "fencing/lua.generated.ts": ["fencing"],
   "tools/ui/lua.generated.ts": ["ui"],
 };

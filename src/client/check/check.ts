@@ -1,7 +1,7 @@
 import type { Check } from "../../api/check.ts";
 import type { Lock } from "../../api/lock.ts";
-import type { GrantInbox } from "../../engine/grant-inbox.ts";
 import type { Place } from "../../redis/driver.ts";
+import type { GrantInbox } from "../../runtime/grant-inbox.ts";
 import { clocks } from "../../util/clock.ts";
 import { newNonce } from "../../util/random.ts";
 import { harmless } from "../../util/visible.ts";

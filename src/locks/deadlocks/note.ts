@@ -1,7 +1,7 @@
 // The note in Redis of a caller that waits while its scope has a hold: one line of words. Other
 // programs may write such lines too; an unreadable one is ignored.
 
-import type { SharedLease } from "../../engine/lease/shared-lease.ts";
+import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { withoutBits } from "../../redis/hold-ids.ts";
 
 const PROTOCOLS = ["handoff", "rw", "semaphore"] as const;

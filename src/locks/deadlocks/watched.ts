@@ -1,6 +1,6 @@
 import type { EventKind } from "../../api/events.ts";
+import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { DEADLOCK_AFTER } from "../../defaults.ts";
-import type { SharedLease } from "../../engine/lease/shared-lease.ts";
 import { clocks } from "../../util/clock.ts";
 import { holdOf, isNoted, type NotedHold, refOf } from "./note.ts";
 

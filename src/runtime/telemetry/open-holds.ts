@@ -1,10 +1,10 @@
 import { holding } from "../../api/channels.ts";
 import type { LockLostError } from "../../api/errors.ts";
 import { type FollowedHolds, type LockEvent, ofHolder } from "../../api/events.ts";
+import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { clocks } from "../../util/clock.ts";
 import { Context } from "../../util/context.ts";
 import { warn } from "../../util/warn.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
 
 /** The holds of a client that have begun since an observer subscribed to `tracing:holdfast:hold`. */
 export class OpenHolds implements FollowedHolds {

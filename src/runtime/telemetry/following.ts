@@ -1,8 +1,8 @@
 import { acquiring } from "../../api/channels.ts";
 import { type Caller, type Events, fenceOf, type LockEvent, ofCall } from "../../api/events.ts";
 import { type GiveUpReason, reasonOf } from "../../api/give-up.ts";
+import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { clocks } from "../../util/clock.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
 import { OpenHolds } from "./open-holds.ts";
 
 /**

@@ -1,13 +1,13 @@
+import type { Hold } from "../core/lease/hold.ts";
 import type { Expecting, Inbox } from "../core/port.ts";
 import { numberOf } from "../redis/hold-ids.ts";
 import { decodeMessage } from "../redis/messages.ts";
 import { isRefusal } from "../redis/replies.ts";
 import type { Subscriptions } from "../redis/transport.ts";
-import type { Hold } from "./lease/hold.ts";
 
 /**
  * Receives this client's grants: on its own channel; in Cluster, on one channel for each slot in
- * use. Routes each message to the acquisition or lease of the hold that it names.
+ * use. Routes each message to the place or shared hold that has the hold it names.
  *
  * Every client that may PUBLISH can write a message, and a channel's name is no secret; a hold's id
  * is. So a message counts only for a hold that this client made. Any other message makes the client

@@ -2,16 +2,19 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
+import { Hold, LabelledHold } from "../core/lease/hold.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import { Watchdog } from "../core/lease/watchdog.ts";
 import type { Leavable, LockKind, Withdrawer } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
 import { Stays } from "../core/stays.ts";
+import { TryResource } from "../core/try-resource.ts";
 import { Waiter } from "../core/waiter.ts";
 import type { AcquireRequest, Waiting } from "../core/waiting.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
-import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { clearInterval, setInterval } from "../util/real-timers.ts";
@@ -22,17 +25,12 @@ import type { Context } from "./context.ts";
 import { DeafReports } from "./deaf-reports.ts";
 import { GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
-import { Hold, LabelledHold } from "./lease/hold.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
-import { Watchdog } from "./lease/watchdog.ts";
-import { LocalLock } from "./local-lock.ts";
 import { SelfWait } from "./self-wait.ts";
 import { follow } from "./telemetry/following.ts";
-import { Waiter as OldWaiter } from "./waiter.ts";
 import { WantedSignals } from "./wanted-signals.ts";
 
 /**
- * All local locks of a client, and what they share. The only way in is `enter`. Protects callers
+ * All locks of a client that are in use, and what they share. The only way in is `enter`. Protects callers
  * from waiting forever: when the client closes, or its connection ends for good, all are refused;
  * when a connection comes back, all re-check.
  */
@@ -50,14 +48,12 @@ export class LockManager implements Context {
   readonly stays: Stays;
   readonly holderQueries: HolderQueries = new HolderQueries(this);
   readonly wanted = new WantedSignals(this);
-  readonly asking: Context["asking"] = new Set();
-  /** Notified of what happens to the connections, after the local locks. */
+  /** Notified of what happens to the connections, after the places. */
   readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;
   isClosed = false;
-  readonly #localLocks = new Map<LockKind, Map<string, LocalLock>>();
-  /** Where a queue in Redis grants the lock: one for all kinds of a protocol. */
+  /** The locks in use, by protocol and name. */
   readonly #resources = new Map<string, Map<string, Resource>>();
   /**
    * For each protocol that grants by message, a kind whose `withdraw` understands grants that no
@@ -149,8 +145,7 @@ export class LockManager implements Context {
       if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
       return Promise.reject(error);
     }
-    const isGranted = kind.wake.by === "grant";
-    const known = isGranted ? this.#resources.get(kind.protocol)?.get(name) : null;
+    const known = this.#resources.get(kind.protocol)?.get(name);
     // It is here since another caller has left it: no round trip.
     const lease = known?.takeIn(kind, { terms, passes }, caller);
     if (lease) {
@@ -163,48 +158,15 @@ export class LockManager implements Context {
       settle = resolve as typeof settle;
     });
     try {
-      const waiter = isGranted
-        ? this.#join(known ?? this.#newResource(kind, name), kind, caller, request, passes, take, settle)
-        : this.#wait(kind, name, caller, request, passes, take, settle);
+      const place = (known ?? this.#newResource(kind, name)).place(kind);
+      const waiter = new Waiter(place, caller, request, passes, take, settle);
+      request.came?.(waiter);
+      place.join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     } catch (error) {
       return Promise.reject(error);
     }
     return result;
-  }
-
-  /** A caller of a kind that the core carries. */
-  #join(
-    resource: Resource,
-    kind: LockKind,
-    caller: Caller,
-    request: AcquireRequest,
-    passes: number,
-    take: (lease: SharedLease) => unknown,
-    settle: (value: unknown) => void,
-  ): Waiting {
-    const place = resource.place(kind);
-    const waiter = new Waiter(place, caller, request, passes, take, settle);
-    request.came?.(waiter);
-    place.join(waiter);
-    return waiter;
-  }
-
-  #wait(
-    kind: LockKind,
-    name: string,
-    caller: Caller,
-    request: AcquireRequest,
-    passes: number,
-    take: (lease: SharedLease) => unknown,
-    settle: (value: unknown) => void,
-  ): Waiting {
-    const waiter = new OldWaiter(caller, request, passes, take, settle);
-    if (request.signal) listen(request.signal, waiter);
-    request.came?.(waiter);
-    // Not before `listen`, which may throw.
-    (this.#localLocks.get(kind)?.get(name) ?? this.#newLocalLock(kind, name)).join(waiter);
-    return waiter;
   }
 
   /**
@@ -234,8 +196,6 @@ export class LockManager implements Context {
 
   /** The callers of this client that wait for a lock. */
   *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiting> {
-    for (const [kind, locks] of this.#localLocks)
-      if (kind.protocol === protocol) yield* locks.get(name) ?? [];
     for (const waiting of this.#resources.get(protocol)?.get(name) ?? []) yield waiting;
   }
 
@@ -246,7 +206,7 @@ export class LockManager implements Context {
 
   /**
    * No new callers, and waiters are refused. Holders get `grace` ms, then the remaining leases are
-   * taken from them. `beside`: closes everything without a local lock.
+   * taken from them. `beside`: closes everything that is in no resource.
    */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
@@ -257,26 +217,13 @@ export class LockManager implements Context {
   }
 
   refuseAll(error: (name: string, kind: LockKind) => Error): void {
-    for (const localLock of [...this.localLocks()])
-      localLock.leaveAll(() => error(localLock.name, localLock.kind));
+    for (const one of [...this.resources()]) one.leaveAll((kind) => error(one.name, kind));
   }
 
-  // ---- the local locks
+  // ---- the locks in use
 
-  *localLocks(): Iterable<LocalLock | Resource> {
-    for (const locks of this.#localLocks.values()) yield* locks.values();
-    for (const locks of this.#resources.values()) yield* locks.values();
-  }
-
-  #newLocalLock(kind: LockKind, name: string): LocalLock {
-    let localLocks = this.#localLocks.get(kind);
-    if (!localLocks) {
-      localLocks = new Map();
-      this.#localLocks.set(kind, localLocks);
-    }
-    const localLock = new LocalLock(kind, name, this);
-    localLocks.set(name, localLock);
-    return localLock;
+  *resources(): Iterable<Resource> {
+    for (const resources of this.#resources.values()) yield* resources.values();
   }
 
   #newResource(kind: LockKind, name: string): Resource {
@@ -284,18 +231,18 @@ export class LockManager implements Context {
     if (!resources) {
       resources = new Map();
       this.#resources.set(kind.protocol, resources);
-      this.#granting.set(kind.protocol, kind);
+      if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
-    const resource = new Resource(kind, name, this);
+    const resource =
+      kind.wake.by === "grant" ? new Resource(kind, name, this) : new TryResource(kind, name, this);
     resources.set(name, resource);
     return resource;
   }
 
   left(lock: { readonly kind: LockKind; readonly name: string }): void {
     const { kind, name } = lock;
-    const locks: Map<string, object> | undefined =
-      this.#resources.get(kind.protocol) ?? this.#localLocks.get(kind);
-    if (locks?.get(name) === lock) locks.delete(name);
+    const resources = this.#resources.get(kind.protocol);
+    if (resources?.get(name) === lock) resources.delete(name);
     if (this.#whenEmpty) this.#tellEmpty();
   }
 
@@ -308,7 +255,7 @@ export class LockManager implements Context {
 
   #tellEmpty(): void {
     if (!this.#whenEmpty) return;
-    for (const localLock of this.localLocks()) if (localLock.isUnderWay) return;
+    for (const one of this.resources()) if (one.isUnderWay) return;
     this.#whenEmpty();
   }
 
@@ -359,16 +306,16 @@ export class LockManager implements Context {
   }
 
   subscribed(): void {
-    for (const localLock of [...this.localLocks()]) localLock.subscribed();
+    for (const one of [...this.resources()]) one.subscribed();
   }
 
   #mayBeWanted(): void {
-    for (const localLock of this.localLocks()) localLock.mayBeWanted();
+    for (const one of this.resources()) one.mayBeWanted();
     this.stays.endAll();
   }
 
   #lookAgain(): void {
-    for (const localLock of [...this.localLocks()]) localLock.lookAgain();
+    for (const one of [...this.resources()]) one.lookAgain();
   }
 
   /** Waiting callers keep the process alive; nothing else of this client does. */
@@ -380,15 +327,8 @@ export class LockManager implements Context {
   }
 
   #sweep(): void {
-    try {
-      for (const one of [...this.asking]) one.sweep(clocks.mono.now());
-    } finally {
-      if (this.asking.size > 0) this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
-      else {
-        this.isSweeping = false;
-        if (this.waiting === 0) this.#keepAlive?.unref();
-      }
-    }
+    this.isSweeping = false;
+    if (this.waiting === 0) this.#keepAlive?.unref();
   }
 
   tellWait(name: string, { call, kind, units, since }: Waiting): void {
@@ -403,10 +343,7 @@ export class LockManager implements Context {
   }
 }
 
-/**
- * How often unanswered callers are checked, in ms. An alarm set and cleared for each would cost as
- * much as a command.
- */
+/** After how many ms it is checked whether callers still wait: they come and go many times in that. */
 const SWEEP = 50;
 
 const ended = (name: string, kind: LockKind, commands: Transport): LockUnavailableError =>

@@ -1,4 +1,6 @@
 import { type Events, ofCall } from "../api/events.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Watchdog } from "../core/lease/watchdog.ts";
 import type { Callers } from "../core/port.ts";
 import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
@@ -6,8 +8,6 @@ import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
 import { warn } from "../util/warn.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
-import type { Watchdog } from "./lease/watchdog.ts";
 
 /**
  * Warns of the most common self-made deadlock: a caller waits for a lock that its own process keeps

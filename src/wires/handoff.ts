@@ -1,10 +1,10 @@
 import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { Party } from "../api/party.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { Renewal } from "../core/lease/renewer.ts";
 import type { Ask, Callback, Leavable, LockKind, Meant, YieldAsk } from "../core/lock-kind.ts";
 import { SHOWN_MAX } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Renewal } from "../engine/lease/renewer.ts";
 import type { Sent } from "../redis/call.ts";
 import { type Args, ordered, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";

@@ -1,12 +1,12 @@
 import { LockWantedError } from "../api/errors.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import type { Waiting } from "../core/waiting.ts";
 import type { Transport } from "../redis/transport.ts";
 import { now } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
-import type { Hold } from "./lease/hold.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
 
 /** What it needs of its client. */
 interface Client {

@@ -3,7 +3,7 @@ import type { AttemptAnswer } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 
 /**
- * What an acquisition knows of the messages "the lock may be free". Protects Redis from endless
+ * What a place knows of the messages "the lock may be free". Protects Redis from endless
  * tries caused by forged messages.
  *
  * Every client that may PUBLISH can send such a message. If it is true, the lock has changed hands,

@@ -1,7 +1,7 @@
+import type { Hold } from "../core/lease/hold.ts";
+import type { Named, Renewal } from "../core/lease/renewer.ts";
 import type { Ask, AttemptOptions, LockKind } from "../core/lock-kind.ts";
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { Named, Renewal } from "../engine/lease/renewer.ts";
 import type { Decode } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { unexpected } from "../redis/fields.ts";

@@ -1,11 +1,11 @@
 import type { Recalled } from "../api/lock.ts";
+import type { Hold } from "../core/lease/hold.ts";
 import type { AttemptOptions, Callback, LockKind } from "../core/lock-kind.ts";
 import type { Expecting } from "../core/port.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import { within } from "../util/abort.ts";
 import type { Context } from "./context.ts";
-import type { Hold } from "./lease/hold.ts";
 
 /**
  * Asks the client that may cache a lock to give it up, for a caller that does not want the lock

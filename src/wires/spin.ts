@@ -1,4 +1,5 @@
 import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../core/lease/hold.ts";
 import {
   type Ask,
   type Callback,
@@ -8,7 +9,6 @@ import {
   tell,
 } from "../core/lock-kind.ts";
 import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";

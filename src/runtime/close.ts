@@ -1,4 +1,5 @@
 import { LockError } from "../api/errors.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
@@ -6,14 +7,13 @@ import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { Context } from "./context.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
 import type { SelfWait } from "./self-wait.ts";
 
 /**
  * Ends a client. Protects other clients from leases that would stay after it, and the caller of
  * `close()` from waiting for a Redis that does not answer. Holders get `grace` ms, then their
  * leases are taken. Answers from Redis are awaited for as long as a first command may take.
- * `emptied`: every local lock, and every other hold, has ended, by its holder's unlock or by the
+ * `emptied`: every resource, and every other hold, has ended, by its holder's unlock or by the
  * answer to the command under way.
  */
 export async function closeManager(

@@ -1,4 +1,5 @@
 import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../core/lease/hold.ts";
 import {
   type Ask,
   type Callback,
@@ -7,7 +8,6 @@ import {
   type Meant,
   tell,
 } from "../core/lock-kind.ts";
-import type { Hold } from "../engine/lease/hold.ts";
 import { ordered, read } from "../redis/codec.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { Keys } from "../redis/keys.ts";

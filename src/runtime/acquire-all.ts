@@ -3,6 +3,8 @@ import { ClientClosedError, LockLostError, LockUnavailableError } from "../api/e
 import type { Caller } from "../api/events.ts";
 import { isOurs, thrownAt } from "../api/stacks.ts";
 import { fits } from "../core/fits.ts";
+import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Terms } from "../core/lease/terms.ts";
 import { outran } from "../core/lease-too-short.ts";
 import { type BatchedTry, BLOCKED, type Member } from "../core/lock-kind.ts";
 import type { AcquireRequest } from "../core/waiting.ts";
@@ -18,8 +20,6 @@ import {
 import { atMost, orAbort, pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { between } from "../util/random.ts";
-import type { SharedLease } from "./lease/shared-lease.ts";
-import type { Terms } from "./lease/terms.ts";
 import type { LockManager } from "./lock-manager.ts";
 import { follow } from "./telemetry/following.ts";
 

@@ -4,6 +4,8 @@ import { LockError, PermitsError } from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { StoredSettings } from "../api/stored-settings.ts";
+import type { Hold } from "../core/lease/hold.ts";
+import type { WantedPermits } from "../core/lease/terms.ts";
 import type {
   Ask,
   AttemptOptions,
@@ -15,8 +17,6 @@ import type {
   Sharing,
   YieldAsk,
 } from "../core/lock-kind.ts";
-import type { Hold } from "../engine/lease/hold.ts";
-import type { WantedPermits } from "../engine/lease/terms.ts";
 import type { Sent } from "../redis/call.ts";
 import { type Answer, type Args, ordered, type Procedure, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
