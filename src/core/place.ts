@@ -559,7 +559,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     // Ours, but no message was read. An "owner" that this re-check itself caused needed no message.
     if (isAgain && answer.already) this.resource.selfTest();
     // Other clients keep as many as allowed: for a while, ask for no hold that may stay.
-    if (hold.lingers && !answer.isTold) {
+    if (hold.lingers && !answer.isTold && this.kind.policy === "shared") {
       const { learner } = this.context.stays;
       learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     }
@@ -732,7 +732,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (caller.refuse(refusal())) this.context.gaveUp(name, caller, refusal());
     // All that have waited as long get the same: asked one by one, the last of n would get its
     // answer after n timeouts of replicas.
-    resource.refuseSince(sent.mono, refusal);
+    resource.refuseSince(kind, sent.mono, refusal);
     this.ask();
   }
 
@@ -987,7 +987,7 @@ export interface Home {
   awaitSelfWait(caller: Waiter): void;
   /** Until the microtasks have run, more callers may come that one command can serve. */
   readonly isGathering: boolean;
-  refuseSince(before: number, error: () => Error): void;
+  refuseSince(kind: LockKind, before: number, error: () => Error): void;
   /** A hold came that serves several callers: its users are its own. `run`: for permits. */
   share(
     kind: LockKind,

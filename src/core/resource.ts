@@ -42,6 +42,8 @@ export class Resource {
   /** The places whose callers share them, one for each kind. Null: there is none. */
   #shared: Place | null = null;
   #otherShared: Place | null = null;
+  /** How many of its places are of writers. */
+  #writers = 0;
   protected readonly all = new LinkedList<Place>();
   /** Rings when a caller has waited for its own client for several leases. */
   #selfWait: CallTimer | null = null;
@@ -75,8 +77,10 @@ export class Resource {
 
   /** This place has its first caller. */
   came(place: Place): void {
-    const { wake } = place.kind;
+    if (this.all.has(place)) return;
+    const { wake, mode } = place.kind;
     this.all.add(place);
+    if (mode === "write") this.#writers++;
     if (wake.by !== "grant" || !wake.solitary) {
       if (this.#shared) this.#otherShared = place;
       else this.#shared = place;
@@ -87,12 +91,14 @@ export class Resource {
   /** No caller and no hold is left in this place. */
   gone(place: Place): void {
     if (!this.all.delete(place)) return;
+    if (place.kind.mode === "write") this.#writers--;
     if (this.#shared === place) this.#shared = null;
     else if (this.#otherShared === place) this.#otherShared = null;
-    this.#endUnused();
+    this.endUnused();
   }
 
-  #endUnused(): void {
+  /** Without a place and a hold it is forgotten. */
+  endUnused(): void {
     if (this.all.size > 0 || this.#holds?.size) return;
     this.end();
   }
@@ -138,7 +144,7 @@ export class Resource {
 
   ended(hold: SharedHold): void {
     this.#holds?.delete(hold);
-    this.#endUnused();
+    this.endUnused();
   }
 
   /** A caller enters without a command and without joining the line. Null: it has to wait. */
@@ -168,6 +174,7 @@ export class Resource {
   /** When the first writer here that waits has come; Infinity: none waits. */
   get writerSince(): number {
     let first = Number.POSITIVE_INFINITY;
+    if (this.#writers === 0) return first;
     for (const { kind, line } of this.all)
       if (kind.mode === "write")
         for (const { wait, since } of line) if (wait > 0 && since < first) first = since;
@@ -176,6 +183,7 @@ export class Resource {
 
   /** Does a caller here want to write, whether it waits or not? */
   get hasWriter(): boolean {
+    if (this.#writers === 0) return false;
     for (const { kind, line } of this.all) if (kind.mode === "write" && line.first) return true;
     return false;
   }
@@ -188,7 +196,7 @@ export class Resource {
     return false;
   }
 
-  /** A writer comes: readers' holds that are kept with no reader inside end at once. */
+  /** A writer asks: readers' holds that are kept with no reader inside end at once. */
   giveWay(): void {
     if (this.#holds) for (const hold of [...this.#holds]) if (hold instanceof Readers) hold.giveWay();
   }
@@ -269,9 +277,11 @@ export class Resource {
   /**
    * RACE: a caller must not queue before an earlier one whose try is still unanswered, or which is
    * about to be notified of the subscription. And when a thousand callers come at once, they need
-   * not all try before they queue.
+   * not all try before they queue. Only where each caller has its own place.
    */
   mayAsk(place: Place, mode: "try" | "queue"): boolean {
+    const { wake } = place.kind;
+    if (wake.by === "grant" && !wake.solitary) return true;
     const isNew = place.state.word === "idle";
     if (mode === "queue") return this.firstTries === 0 && !(isNew && this.subscribing > 0);
     // After a failure, assume nothing.
@@ -318,9 +328,11 @@ export class Resource {
     for (const place of [...this.all]) place.leaveAll(() => reason(place.kind));
   }
 
-  /** Refuses callers that have waited since before then: more tries would end the same way. */
-  refuseSince(before: number, error: () => Error): void {
-    for (const caller of [...this]) if (caller.since < before) caller.aborted(error());
+  /** Refuses callers of a kind that have waited since before then: more tries would end the same way. */
+  refuseSince(kind: LockKind, before: number, error: () => Error): void {
+    for (const place of [...this.all])
+      if (place.kind === kind)
+        for (const caller of [...place.line]) if (caller.since < before) caller.aborted(error());
   }
 
   /** Messages that say that another process wants the lock may have been missed. */

@@ -167,6 +167,8 @@ const TRYING: State = {
       p.ask();
     } else p.waits(first, answer);
   },
+  // Its kinds grant nothing by message: this one is no script's.
+  granted() {},
   // RACE: a message published meanwhile may be newer than the answer to the try.
   gap: (p: TryPlace) => p.woken(),
   // A caller that comes while the last try is still under way has not waited before.

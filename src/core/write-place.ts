@@ -12,7 +12,6 @@ import { Readers, type ReadersHome } from "./readers.ts";
 import { shrinkAgain } from "./release.ts";
 import { IDLE } from "./states.ts";
 import { tellReleased } from "./telling.ts";
-import type { Waiter } from "./waiter.ts";
 
 /**
  * A place of writers. Protects readers from a writer that only asks whether the lock is free, and
@@ -23,19 +22,16 @@ export class WritePlace extends Place {
   /** Those inside its hold, or that were. */
   #readers: Readers | null = null;
 
-  override join(caller: Waiter): void {
-    // A readers' hold that is kept with no reader inside ends before this caller's command.
-    if (this.context.stays.learner.stats.kept > 0) this.resource.giveWay();
-    super.join(caller);
-  }
-
   /**
+   * A readers' hold that is kept here with no reader inside ends before this command.
+   *
    * RACE: a writer's place in the queue closes the shared hold to all readers. A writer that does
    * not wait would do so each time that a reader is inside. So it queues only after all readers
    * have answered that they are idle.
    */
   protected override send(attempt: Attempt): void {
     const { kind, name, context } = this;
+    if (context.stays.learner.stats.kept > 0) this.resource.giveWay();
     if (attempt.nonce === null || attempt.mode !== "queue" || !kind.sharing) {
       super.send(attempt);
       return;
@@ -136,6 +132,6 @@ export class WritePlace extends Place {
 
 /** What a place of writers needs of its resource. */
 interface WritersHome extends Home, ReadersHome {
-  /** A writer comes: readers' holds that are kept with no reader inside end at once. */
+  /** A writer asks: readers' holds that are kept with no reader inside end at once. */
   giveWay(): void;
 }

@@ -157,13 +157,15 @@ export class LockManager implements Context {
     const result = new Promise<T | null>((resolve) => {
       settle = resolve as typeof settle;
     });
+    const resource = known ?? this.#newResource(kind, name);
     try {
-      const place = (known ?? this.#newResource(kind, name)).place(kind);
+      const place = resource.place(kind);
       const waiter = new Waiter(place, caller, request, passes, take, settle);
       request.came?.(waiter);
       place.join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     } catch (error) {
+      resource.endUnused();
       return Promise.reject(error);
     }
     return result;

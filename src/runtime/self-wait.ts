@@ -71,7 +71,7 @@ export class SelfWait {
    * another server?
    */
   async #lookCloser({ kind, name }: Callers, waiter: Waiting, { hold, owner }: SharedLease): Promise<void> {
-    const inspection = await kind.inspect(name).catch(() => null);
+    const inspection = await kind.holder(name).catch(() => null);
     // The hold's number alone is not enough: every client begins at 1.
     if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
     if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");

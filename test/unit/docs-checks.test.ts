@@ -90,15 +90,15 @@ describe("the check of the docs", () => {
   it.each([
     [
       "a file that is not there",
-      "`src/runtime/line.ts`: `tellBusy`",
-      "`src/runtime/queue.ts`: `tellBusy`",
-      "a race is prevented in src/runtime/queue.ts, which is not there",
+      "`src/core/line.ts`: `tellBusy`",
+      "`src/core/queue.ts`: `tellBusy`",
+      "a race is prevented in src/core/queue.ts, which is not there",
     ],
     [
       "a method that is not there",
-      "`src/runtime/line.ts`: `tellBusy`",
-      "`src/runtime/line.ts`: `tell`, `sweep`",
-      "a race is prevented by tell of src/runtime/line.ts, which is not there",
+      "`src/core/line.ts`: `tellBusy`",
+      "`src/core/line.ts`: `tell`, `park`",
+      "a race is prevented by tell of src/core/line.ts, which is not there",
     ],
     [
       "a script's function that is not there",
@@ -108,9 +108,9 @@ describe("the check of the docs", () => {
     ],
     [
       "a file without a method",
-      "`src/runtime/line.ts`: `tellBusy`",
-      "`src/runtime/line.ts`",
-      "a race names no method of src/runtime/line.ts",
+      "`src/core/line.ts`: `tellBusy`",
+      "`src/core/line.ts`",
+      "a race names no method of src/core/line.ts",
     ],
     [
       "no file at all",
@@ -139,15 +139,15 @@ describe("the check of the docs", () => {
   });
 
   it("finds a source file that is not there, by its path, and on a maintainer's page by its name", () => {
-    const text = "See src/runtime/queue.ts and `queue.ts`, src/runtime/line.ts and `line.ts`.\n";
+    const text = "See src/core/queue.ts and `queue.ts`, src/core/line.ts and `line.ts`.\n";
     const missing = (page: string): string[] => {
       const folder = changed(page, (before) => `${text}${before}`);
       symlinkSync(join(root, "test"), join(folder, "test"));
       return checkNames(folder).filter((problem) => / file /.test(problem));
     };
-    expect(missing("docs/java.md")).toEqual(["docs/java.md: there is no file src/runtime/queue.ts"]);
+    expect(missing("docs/java.md")).toEqual(["docs/java.md: there is no file src/core/queue.ts"]);
     expect(missing("docs/protocol.md")).toEqual([
-      "docs/protocol.md: there is no file src/runtime/queue.ts",
+      "docs/protocol.md: there is no file src/core/queue.ts",
       "docs/protocol.md: there is no file queue.ts",
     ]);
   });

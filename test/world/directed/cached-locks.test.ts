@@ -454,6 +454,34 @@ describe("cached reads", () => {
   );
 
   test(
+    "a writer of its own process wants the lock: it waits for others as usual, and `close()` refuses it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const reader = await other.take("read");
+      const writing = outcomeOf(one.take("write"));
+      await world.pass(100);
+      expect(one.client.stats()).toMatchObject({ kept: 0, waiting: 1 });
+      await one.does(() => one.client.close({ grace: 0 }));
+      expect(await writing).toEqual(["CLIENT_CLOSED", undefined]);
+      await reader.unlock();
+    }),
+  );
+
+  test(
+    "a writer of its own process has the lock at `close()`: it has it until its `unlock()`, within `grace`",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const lease = await one.take("write");
+      const closed = one.does(() => one.client.close({ grace: 1_000 }));
+      await world.pass(300);
+      expect(lease.held).toBe(true);
+      await lease.unlock();
+      await closed;
+      await (await other.take("write")).unlock();
+    }),
+  );
+
+  test(
     "its process crashes: the writer has the lock after the rest of S",
     scene(async (world) => {
       const [one, other] = await keeper(world, "read");
