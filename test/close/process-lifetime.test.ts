@@ -229,7 +229,8 @@ describe("a process", () => {
     const script = new Script(
       test,
       `
-        for (const wait of [0, 1]) await lock.tryLock(wait);
+        // On a busy machine the answer may come too late for a call that hardly waits. That leaves nothing either.
+        for (const wait of [0, 1]) await lock.tryLock(wait).catch(() => {});
         const held = await lock.lock();
         await locks.lock(name + ":other").lock();
         await held.unlock();
