@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 
 const KINDS = ["lock", "fairLock", "redissonLock", "spinLock"] as const;
 /** What is renewed bears that the machine stands still for two thirds of this. */
-const LEASE = 2_000;
+const LEASE = 5_000;
 const parties = new Parties();
 const seen: (Error & { code?: string })[] = [];
 const watch = (warning: Error & { code?: string }): void => void seen.push(warning);
