@@ -1007,8 +1007,8 @@ export interface Home {
 
 type Channel = NonNullable<Attempt["channel"]>;
 
-/** Where no caller waits, messages are not needed. */
-const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
+/** Where no caller waits, or no message grants the lock, messages are not needed. */
+export const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
 
 /** The old hold of a yield whose answer is about the new one. */
 const RELEASED: ReleaseAnswer = { is: "released" };

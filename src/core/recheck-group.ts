@@ -1,7 +1,6 @@
 import { RECHECKS } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { queueMicrotask } from "../util/real-timers.ts";
-import type { RedisHealth } from "./redis-health.ts";
 
 /**
  * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the
@@ -22,11 +21,6 @@ export class RecheckGroup {
 
   isFirst(place: Place): boolean {
     return this.isEmpty || this.#places[0] === place;
-  }
-
-  /** What the one that re-checks for all knows of Redis; null: none is queued. */
-  get health(): RedisHealth | null {
-    return this.#places[0]?.health ?? null;
   }
 
   /**
@@ -63,7 +57,6 @@ export class RecheckGroup {
 
 /** The place of a hold in a queue of Redis. */
 interface Place {
-  readonly health: RedisHealth;
   /** Re-checks at this time at the latest. */
   lookBefore(at: number): void;
   /** Re-checks now. */

@@ -123,9 +123,9 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    * RACE: late commands of it may be on their way, and the one that queued it may run again: so it
    * is withdrawn, not released.
    */
-  leave(by: Departure | null = null): void {
+  leave(): void {
     const { kind, context, hold, isOver, isLost } = this;
-    if (!isOver) this.end(by);
+    if (!isOver) this.end(null);
     if (isOver || isLost) context.leave(kind, hold);
     else {
       this.ending.sent();

@@ -5,7 +5,7 @@ import { isSet } from "../util/timers.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import type { LockKind } from "./lock-kind.ts";
-import { type Home, Place } from "./place.ts";
+import { type Home, Place, UNHEARD } from "./place.ts";
 import { cooldown, sleep } from "./schedule.ts";
 import { APART, ASKING, type State } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
@@ -137,9 +137,6 @@ export class TryPlace extends Place {
 
 /** The latest time to try for a caller so that it has its answer in time. */
 const lastTryOf = ({ deadline }: Waiter): number => deadline - SPIN_LAST_TRY;
-
-/** No hold is named by a channel. */
-const UNHEARD = { name: "", isHeard: false, counted: false };
 
 /** A try is under way. */
 const TRYING: State = {
