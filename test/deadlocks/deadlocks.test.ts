@@ -157,6 +157,34 @@ it("a chain without a cycle, or a hold released during the search, rejects no ca
   expect(told).toEqual([]);
 });
 
+it("a deadlock of readers with a writer waiting between them only warns: the writer may leave", async () => {
+  const [one, other, third] = [await join(), await join(), await join()];
+  const told = listen(one.locks, other.locks);
+  const [shared, plain] = [freshName(), freshName()];
+  const { read } = one.locks.readWriteLock(shared);
+  const queued = (n: number) => until(async () => (await read.inspect()).waiters?.length === n);
+  const writer = new AbortController();
+  const ended = Promise.all([
+    read.withLock(async () => {
+      await queued(2);
+      return one.locks.lock(plain).withLock(() => "both");
+    }),
+    other.locks.lock(plain).withLock(async () => {
+      await queued(1);
+      return other.locks.readWriteLock(shared).read.withLock(() => "both");
+    }),
+  ]);
+  await until(() => read.isLocked());
+  const writing = third.locks.readWriteLock(shared).write.lock({ signal: writer.signal });
+  writing.catch(() => {});
+  await until(() => told.length === 2);
+  expect(told.every(({ rejected }) => !rejected)).toBe(true);
+  writer.abort(new Error("enough"));
+  await expect(writing).rejects.toThrow("enough");
+  expect(await ended).toEqual(["both", "both"]);
+  await until(() => warnings.includes("DEADLOCK"));
+});
+
 it("a deadlock through a semaphore only warns", async () => {
   const [one, other] = [await join(), await join()];
   const told = listen(one.locks, other.locks);

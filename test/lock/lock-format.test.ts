@@ -30,6 +30,8 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
     expect(await failure(lock.lock({ wait: 300 }))).toMatchObject(refused);
     expect(performance.now() - asked).toBeGreaterThan(250);
     expect(await failure(lock.inspect())).toMatchObject(refused);
+    expect(await failure(lock.isLocked())).toMatchObject(refused);
+    expect(await failure(lock.recall())).toMatchObject(refused);
     expect(await failure(lock.forceUnlock())).toMatchObject(refused);
     expect(await redis.get(keys.lock)).toBe(FOREIGN);
     expect(await redis.exists(keys.queue, keys.clients)).toBe(0);

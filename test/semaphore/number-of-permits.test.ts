@@ -26,6 +26,13 @@ describe("the number of permits", () => {
       message: expect.stringMatching(/has 2 permits, and this caller wants 4 of 5: give the same number/),
     });
     expect(why).toEqual([["refused", 4]]);
+    // Also for one that the stored number would suffice for.
+    await expect(locks.semaphore(a.name, { permits: 5 }).acquire()).rejects.toMatchObject({
+      code: "PERMITS_DIFFER",
+      stored: 2,
+      given: 5,
+      units: 1,
+    });
     await expect(locks.semaphore(a.name).acquire(3)).rejects.toThrow(
       /has 2 permits, and this caller wants 3: /,
     );

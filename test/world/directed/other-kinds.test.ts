@@ -15,9 +15,12 @@ describe.each(REDISSON)("%s", (kind) => {
       const held = await holder.take(kind);
       const waiting = [one.take(kind), other.take(kind)];
       await world.pass(100);
+      const before = [one.sent, other.sent];
       await held.unlock();
       const { result: next, took } = await world.timed(Promise.race(waiting));
       expect(took).toBeLessThan(5);
+      await world.pass(50);
+      expect([one.sent, other.sent].map((sent, i) => sent - (before[i] ?? 0))).toEqual([1, 1]);
       await next.unlock();
       await (await Promise.all(waiting)).find((lease) => lease !== next)?.unlock();
     }),

@@ -1,7 +1,9 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, test } from "vitest";
 import type { LockClient } from "../../../src/index.ts";
 import type { Product } from "../product.ts";
 import { scene } from "./scene.ts";
+import { L } from "./steps.ts";
 
 // A process stands still for longer than a lease. On the first line that runs after that, each
 // getter says that the lease is lost, also if it was read before: no timer has run yet.
@@ -73,4 +75,31 @@ test.each(Object.entries(FORMS))("%s says that it is lost on the first line afte
     expect(isUsed).toBe(true);
     await world.pass(1_000);
   })(),
+);
+
+test.each([
+  ["more", L / 3 + 100, [{ client: expect.any(String), late: expect.closeTo(L / 3 + 100, -1), leases: 1 }]],
+  ["less", L / 3 - 100, []],
+])(
+  "the channel of stalls: an event loop that was blocked for %s than a third of a lease when it was to renew",
+  (_, late, expected) =>
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const told: unknown[] = [];
+      const listener = (message: unknown): void => void told.push(message);
+      subscribe("holdfast:stall", listener);
+      try {
+        const held = await one.take("lock");
+        const longer = await one.take("lock", { name: "b", lease: 2 * L });
+        const renewed = one.on("renew").executed();
+        // It trusts a lease for 1 % less, and so renews it earlier.
+        await one.does(() => one.block(L / 3 - L / 100 + late));
+        await renewed;
+        await held.unlock();
+        await longer.unlock();
+      } finally {
+        unsubscribe("holdfast:stall", listener);
+      }
+      expect(told).toEqual(expected);
+    })(),
 );
