@@ -1,21 +1,16 @@
-import type { LockError, LockLostError } from "../api/errors.ts";
+import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
-import { failing } from "../api/stacks.ts";
-import type { LossReason } from "../api/wording.ts";
 import { now } from "../util/clock.ts";
 import { isEnding } from "../util/process-end.ts";
-import { atTurnEnd } from "./event-loop-turn.ts";
 import type { Applicant } from "./fits.ts";
 import type { Hold } from "./lease/hold.ts";
-import { DONE, unconfirmed } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
+import { DONE } from "./lease/release-outcome.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { Line } from "./line.ts";
 import type { LockKind, Run } from "./lock-kind.ts";
 import { passes, serves, unitsOf } from "./permits.ts";
-import type { Port } from "./port.ts";
-import { shrinkAgain } from "./release.ts";
-import { type Leaver, SharedHold } from "./shared-hold.ts";
+import { type Home, SharedHold } from "./shared-hold.ts";
 import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -38,47 +33,33 @@ export class Pool extends SharedHold {
   /** Its unused units. Redis has them too, until a shrink says otherwise. */
   free: number;
   wasUsed = false;
-  readonly #resource: Home;
-  /** How many units Redis should have for it, by the last command sent. */
-  #units: number;
-  /** Users that have left, and whose units no caller has taken yet. */
-  #leavers: Leaver[] = [];
+  readonly #resource: PoolHome;
 
   /** Has `units` units, but never more than requested, whatever a message says. */
-  constructor(resource: Home, kind: LockKind, hold: Hold, run: Run, units: number) {
-    super(kind, resource.port, hold);
+  constructor(resource: PoolHome, kind: LockKind, hold: Hold, run: Run, units: number) {
+    super(kind, resource, hold);
     this.#resource = resource;
     this.run = run;
-    this.#units = Math.min(units, run.upTo);
-    this.free = this.#units;
+    this.free = this.units = Math.min(units, run.upTo);
   }
 
   // ---- callers come
 
   /** For this caller it was asked for. Those after it enter as far as the units go. */
   begin(line: Line, first: Waiter): void {
-    this.#admit(line, first, false);
-    for (let next = line.first; next && this.#serves(next.terms); next = line.first)
-      this.#admit(line, next, false);
-    this.#giveBack();
+    this.admit(line, first);
+    for (let next = line.first; next && this.#serves(next.terms); next = line.first) this.admit(line, next);
+    this.giveBack();
   }
 
-  #admit(line: Line, caller: Waiter, isPass: boolean): void {
-    line.remove(caller);
-    const lease = this.#take(caller.terms, caller, isPass);
-    caller.give(lease);
-    const { events } = this.context;
-    if (events.isUsed) tellAcquired(events, lease, lease.since - caller.since, isPass, false);
-  }
-
-  #take(terms: Terms, caller: Caller, isPass: boolean): SharedLease {
+  protected take(terms: Terms, caller: Caller, isPass: boolean): SharedLease {
     if (this.wasUsed) this.hold.passes++;
     this.wasUsed = true;
     if (isPass) this.hold.turns++;
     this.free -= unitsOf(terms);
     const lease = this.enter(terms, caller);
     // No offered unit is left: the users that have left need no command.
-    if (this.free === 0) this.#settle();
+    if (this.free === 0) this.settle();
     return lease;
   }
 
@@ -100,15 +81,15 @@ export class Pool extends SharedHold {
 
   takeIn(comer: Applicant, caller: Caller): SharedLease | null {
     if (!this.#passes(comer)) return null;
-    const lease = this.#take(comer.terms, caller, true);
+    const lease = this.take(comer.terms, caller, true);
     const { events } = this.context;
     if (events.isUsed) tellAcquired(events, lease, 0, true, false);
     return lease;
   }
 
   /** Could units kept for callers of this turn go to the line with the next command? */
-  lineFormed(): void {
-    this.#giveBack();
+  override lineFormed(): void {
+    this.giveBack();
   }
 
   // ---- its users leave
@@ -124,16 +105,7 @@ export class Pool extends SharedHold {
       lease.settle();
       return DONE;
     }
-    return new Promise((resolve) => {
-      this.#leavers.push({ lease, held, resolve });
-      if (!this.isShared) {
-        this.#giveBack();
-        return;
-      }
-      // Callers that came in together leave in one turn of the event loop, and come back in the
-      // same turn.
-      atTurnEnd(this.#turned);
-    });
+    return this.answerTo(lease, held, !this.isShared);
   }
 
   /**
@@ -141,14 +113,10 @@ export class Pool extends SharedHold {
    * renewal to others.
    */
   #confirmed(lease: SharedLease, held: number): Promise<void> {
-    if (this.users.size === 0)
-      return new Promise((resolve) => {
-        this.#leavers.push({ lease, held, resolve });
-        this.#giveBack();
-      });
+    if (this.users.size === 0) return this.answerTo(lease, held, true);
     const confirmed = this.confirm(lease, held);
     this.#serveLine();
-    this.#giveBack();
+    this.giveBack();
     return confirmed;
   }
 
@@ -157,87 +125,23 @@ export class Pool extends SharedHold {
     const shared = this.#resource.shared(this.kind);
     if (!shared?.line.first) return;
     const { line } = shared;
-    for (let next = line.first; next && this.#passes(next); next = line.first) this.#admit(line, next, true);
+    for (let next = line.first; next && this.#passes(next); next = line.first) this.admit(line, next, true);
     shared.served();
   }
 
-  readonly #turned = (): void => this.#giveBack();
-
   /** Unused units go back to Redis. */
-  #giveBack(): void {
-    if (this.isOver || this.free === 0) return;
-    const { hold, context, ending } = this;
-    const { commands, cleanup } = context;
-    const leavers = this.#leavers;
-    this.#leavers = [];
-    this.#units -= this.free;
+  protected giveBack(): void {
+    const { free } = this;
+    if (this.isOver || free === 0) return;
     this.free = 0;
-    const stays = this.#units;
-    const { epoch } = commands;
-    if (stays === 0) {
-      this.end(null);
-      ending.sent();
-    }
-    cleanup.releases++;
-    const done = (failures: readonly (LockError | null)[] = []): void => {
-      cleanup.releases--;
-      if (leavers.length > 1) this.#resource.gather();
-      for (const [i, { lease, resolve }] of leavers.entries()) {
-        const failure = failures[i];
-        lease.settle();
-        resolve(failure ? failing(failure) : undefined);
-      }
-      if (cleanup.isEnding) cleanup.look();
-    };
-    this.kind.shrink?.(hold, stays, {
-      answered: (answer) => {
-        if (stays === 0) ending.answered({ answer, isBroken: commands.epoch !== epoch });
-        if (answer.is === "released") {
-          done();
-          return;
-        }
-        if (!this.isOver) this.lose("gone");
-        const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer));
-        void Promise.all(found).then(done);
-      },
-      failed: (error) => {
-        if (stays === 0) ending.answered({ answer: null, error });
-        if (this.isOver) context.leave(this.kind, hold);
-        else shrinkAgain(this, () => this.#units);
-        done(leavers.map(() => unconfirmed(hold, error, this.kind)));
-      },
-    });
-  }
-
-  #settle(): void {
-    const leavers = this.#leavers;
-    this.#leavers = [];
-    for (const { lease, resolve } of leavers) {
-      lease.settle();
-      resolve();
-    }
-  }
-
-  protected override end(by: Departure | null): void {
-    this.#units = 0;
-    super.end(by);
-    this.#resource.ended(this);
-    this.#settle();
+    this.shrink(this.units - free);
   }
 
   // ---- its users lose it
 
-  override lose(reason: LossReason, by: string | null = null): void {
-    const leavers = this.#leavers;
-    this.#leavers = [];
-    super.lose(reason, by);
-    if (this.users.size === 0 && !this.isOver) this.leave();
-    for (const leaver of leavers) this.lostBy(leaver, reason, by);
-  }
-
   lost(lease: SharedLease, error: LockLostError): void {
     tellLost(this.context.events, lease, this.leaves(lease), error);
-    if (this.users.size === 0 && !this.isOver) this.leave();
+    if (this.isUnused) this.leave();
     if (!this.#isOurs) return;
     // A hold that is over has nothing left for the others.
     if (this.hold.left() <= 0) {
@@ -247,19 +151,12 @@ export class Pool extends SharedHold {
     // RACE: the lost caller may still be working. So no local hand-off passes its units on: they go
     // back to Redis in the statement that frees them.
     this.free += unitsOf(lease.terms);
-    this.#giveBack();
+    this.giveBack();
   }
-
-  /** Shared permits are not recalled. */
-  recalled(): void {}
 }
 
 /** What a pool needs of its resource. */
-interface Home {
-  readonly port: Port;
+interface PoolHome extends Home {
   /** The place of all callers of a kind, and that it has lost some of them. Null: there is none. */
   shared(kind: LockKind): { readonly line: Line; served(): void } | null;
-  ended(hold: SharedHold): void;
-  /** Several callers that leave get their answers together, and may come back together. */
-  gather(): void;
 }

@@ -3,7 +3,7 @@ import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { SHARE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
-import type { AttemptAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, NEVER, now } from "../util/clock.ts";
 import type { Ending } from "./ending.ts";
 import { atTurnEnd, isTurnSpent } from "./event-loop-turn.ts";
@@ -11,16 +11,14 @@ import { type Applicant, ttlFor } from "./fits.ts";
 import { Keeping } from "./keeping.ts";
 import type { Hold } from "./lease/hold.ts";
 import { DONE } from "./lease/release-outcome.ts";
-import { type Departure, departed, type SharedLease } from "./lease/shared-lease.ts";
+import { departed, type SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { Line } from "./line.ts";
 import { type KeptEnd, knownReads } from "./linger-learner.ts";
-import type { LockKind } from "./lock-kind.ts";
-import type { Port } from "./port.ts";
+import type { Callback, LockKind } from "./lock-kind.ts";
 import { isJoinable, isOpen, leaseFits, next, type Openness } from "./reads.ts";
 import type { RedisHealth } from "./redis-health.ts";
-import { Release } from "./release.ts";
-import { type Leaver, SharedHold } from "./shared-hold.ts";
+import { type Home, type Leaver, SharedHold } from "./shared-hold.ts";
 import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -52,8 +50,6 @@ export class Readers extends SharedHold implements Openness {
   readonly #resource: ReadersHome;
   /** Did Redis take it as one that may stay here, so that it tells of writers? */
   readonly #lingers: boolean;
-  /** The last user, whose hold goes at the end of this turn of the event loop. */
-  #leaving: Leaver | null = null;
   /** The reader that came in last. */
   #last: SharedLease | null = null;
   /** Are its users part of a writer's call? That ends the hold, whether or not one of them stays as long. */
@@ -61,7 +57,7 @@ export class Readers extends SharedHold implements Openness {
 
   /** `inside`: it begins inside a writer's lease. */
   constructor(resource: ReadersHome, kind: LockKind, hold: Hold, inside: Inside | null) {
-    super(kind, resource.port, hold, inside?.ending);
+    super(kind, resource, hold, inside?.ending);
     this.#resource = resource;
     this.writer = inside?.writer ?? null;
     this.#isInside = inside !== null;
@@ -81,20 +77,12 @@ export class Readers extends SharedHold implements Openness {
 
   /** For this caller it was asked for. Those after it enter with it. */
   begin(line: Line, first: Waiter): void {
-    this.#admit(line, first);
+    this.admit(line, first);
     this.#serve(line, Number.POSITIVE_INFINITY);
   }
 
-  #admit(line: Line, caller: Waiter): void {
-    line.remove(caller);
-    const lease = this.borrow(caller.terms, caller);
-    caller.give(lease);
-    const { events } = this.context;
-    if (events.isUsed) tellAcquired(events, lease, clocks.mono.now() - caller.since, false, false);
-  }
-
   /** One more reader. */
-  borrow(terms: Terms, caller: Caller): SharedLease {
+  take(terms: Terms, caller: Caller): SharedLease {
     this.#stay();
     this.#last = this.enter(terms, caller);
     return this.#last;
@@ -112,7 +100,7 @@ export class Readers extends SharedHold implements Openness {
       if (caller.since > until) break;
       const isHere = caller.list === line && this.#isOurs;
       if (isHere && leaseFits(this.hold, caller.terms, this.context.window, mono, wall) === "enough")
-        this.#admit(line, caller);
+        this.admit(line, caller);
     }
   }
 
@@ -124,13 +112,11 @@ export class Readers extends SharedHold implements Openness {
     if (isTurnSpent(mono) || this.#resource.writerSince < Number.POSITIVE_INFINITY) return null;
     if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
-    const lease = this.borrow(terms, caller);
+    const lease = this.take(terms, caller);
     if (this.context.events.isUsed)
       tellAcquired(this.context.events, lease, clocks.mono.now() - mono, isIdle, isIdle);
     return lease;
   }
-
-  lineFormed(): void {}
 
   get #isOurs(): boolean {
     return !this.isOver && !this.writer && !this.hold.isRevoked;
@@ -138,7 +124,7 @@ export class Readers extends SharedHold implements Openness {
 
   /** A writer of this process comes: an idle hold ends at once, without a message. */
   giveWay(): void {
-    if (this.isIdle) this.#giveBack();
+    if (this.isIdle) this.giveBack();
   }
 
   /**
@@ -249,73 +235,43 @@ export class Readers extends SharedHold implements Openness {
     const held = this.leaves(lease);
     // The writer's call reports a reader inside the writer's lease.
     if (lease.kind !== "write" && this.context.events.isUsed) tellReleased(this.context.events, lease, held);
-    if (!this.#isUnused) {
-      if (lease.isConfirmed) return this.confirm(lease, held);
-      lease.settle();
-      return DONE;
+    if (this.isUnused && (lease.isConfirmed || !this.#keep(lease))) {
+      const isNow = lease.isConfirmed || !this.isShared;
+      return this.answerTo(lease, held, isNow || !isOpen(this, clocks.mono.now(), clocks.wall.now()));
     }
-    if (lease.isConfirmed) return this.#release(lease, held);
-    if (this.#keep(lease)) {
-      lease.settle();
-      return DONE;
-    }
-    if (!this.isShared || !isOpen(this, clocks.mono.now(), clocks.wall.now()))
-      return this.#release(lease, held);
-    // Readers that come and go together leave in one turn of the event loop, and come back in the
-    // same turn.
-    return new Promise((resolve) => {
-      this.#leaving = { lease, held, resolve };
-      atTurnEnd(this.#turned);
-    });
+    if (lease.isConfirmed) return this.confirm(lease, held);
+    lease.settle();
+    return DONE;
   }
-
-  readonly #turned = (): void => {
-    const leaving = this.#leaving;
-    this.#leaving = null;
-    leaving?.resolve(this.#release(leaving.lease, leaving.held));
-  };
 
   /** A caller is inside again, or will be. */
   #stay(): void {
-    this.#settle();
+    this.settle();
     this.keeping?.taken(this.isJoining);
-  }
-
-  /** The last user that has left needs no release. */
-  #settle(): void {
-    const leaving = this.#leaving;
-    this.#leaving = null;
-    leaving?.lease.settle();
-    leaving?.resolve();
   }
 
   /** A join was answered, or its user lost the hold: without a user the hold goes. */
   #leaveUnused(): void {
-    if (!this.#isUnused || this.#leaving) return;
+    if (!this.isUnused || this.leavers.length > 0) return;
     // A loss that was reported is not reported again.
     if (this.isLost) this.leave();
-    else this.#giveBack();
+    else this.giveBack();
   }
 
   /** Has it neither a user nor a use? */
-  get #isUnused(): boolean {
-    const isUsed = this.users.size > 0 || this.isJoining || this.writer;
-    return !isUsed && !this.isOver;
+  protected override get isUnused(): boolean {
+    return super.isUnused && !this.isJoining && !this.writer;
   }
 
-  /** The writer has left, and its readers stay: the hold is theirs. */
-  outlive(): void {
+  /** The writer has left, and its readers stay: the hold is theirs, with one unit. */
+  outlive(writer: SharedLease, held: number, kind: LockKind): Promise<void> {
     this.writer = null;
     this.#isInside = false;
     this.#resource.began(this);
-  }
-
-  /** The last user leaves: the hold is given back. */
-  #release(by: Departure, held: number): Promise<void> {
-    const release = new Release(this, this.hold, by, held, this.ending);
-    this.end(by);
-    this.kind.release(this.hold, release);
-    return release.outcome;
+    return new Promise((resolve) => {
+      this.leavers.push({ lease: writer, held, resolve });
+      this.shrink(1, kind);
+    });
   }
 
   // ---- it stays while idle
@@ -350,34 +306,31 @@ export class Readers extends SharedHold implements Openness {
     stays.learner.ended(knownReads(this.hold.name), how, this.keeping?.saved ?? 0, clocks.mono.now(), true);
   }
 
-  protected override end(by: Departure | null): void {
+  protected override end(): void {
     const { keeping, hold, isIdle } = this;
     if (this.#lingers) {
       const how = keeping?.end();
       if (hold.recalledAt !== null) this.#learn(isIdle ? "recalled" : "wanted");
       else if (how) this.#learn(how);
     }
-    super.end(by);
-    this.#resource.ended(this);
+    super.end();
   }
 
   /** It ends while idle, and its release is sent together with others. */
-  takeLeave(): Release {
-    const release = new Release(this, this.hold, this.#nobody(), 0, this.ending);
-    release.outcome.catch(() => {});
-    this.end(null);
-    return release;
+  takeLeave(): Callback<ReleaseAnswer> {
+    this.leavers.push(this.#nobody());
+    return this.shrunk(0);
   }
 
-  /** No caller waits for the answer about the hold. */
-  #nobody(): Departure {
+  protected giveBack(): void {
+    if (this.leavers.length === 0) this.leavers.push(this.#nobody());
+    this.shrink(0);
+  }
+
+  /** No caller waits for the answer about the hold; an event reports a loss. */
+  #nobody(): Leaver {
     if (!this.#last) throw new TypeError("no reader was inside");
-    return departed(this.#last);
-  }
-
-  #giveBack(): void {
-    // No caller waits for the answer; an event reports a loss.
-    this.#release(this.#nobody(), 0).catch(() => {});
+    return { lease: departed(this.#last), held: 0, resolve: (failed) => failed?.catch(() => {}) };
   }
 
   // ---- it is lost
@@ -389,31 +342,22 @@ export class Readers extends SharedHold implements Openness {
 
   override lose(reason: LossReason, by: string | null = null): void {
     // After its end it has merely expired, and no caller has lost it.
-    const wasAlone = !this.isOver && this.users.size === 0;
+    const wasAlone = !this.isOver && this.users.size + this.leavers.length === 0;
     const isNews = wasAlone && this.keeping && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;
-    const leaving = this.#leaving;
-    this.#leaving = null;
     super.lose(reason, by);
-    if (this.#isUnused) this.leave();
-    if (leaving) this.lostBy(leaving, reason, by);
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
-    else if (isNews)
-      tellLost(this.context.events, this.#nobody(), 0, new LockLostError(this.hold.name, reason));
+    if (isNews)
+      tellLost(this.context.events, this.#nobody().lease, 0, new LockLostError(this.hold.name, reason));
   }
 
   /** A user's time is over, or the hold's. */
   lost(lease: SharedLease, error: LockLostError): void {
     const held = this.leaves(lease);
     if (!this.#isInside) tellLost(this.context.events, lease, held, error);
-    if (this.#isUnused) this.leave();
-  }
-
-  override leave(): void {
-    this.#settle();
-    super.leave();
+    if (this.isUnused) this.leave();
   }
 
   // ---- messages
@@ -422,7 +366,7 @@ export class Readers extends SharedHold implements Openness {
    * A message says that a caller waits for the lock. RACE: the message is a hint that may be lost:
    * the answer of every join says the same, and without one no reader enters for long.
    */
-  recalled(nonce: string | null, isQuestion: boolean): void {
+  override recalled(nonce: string | null, isQuestion: boolean): void {
     if (!this.#lingers) return;
     const { hold, isIdle, keeping, context } = this;
     if (nonce !== null && (isQuestion || !isIdle)) {
@@ -436,7 +380,7 @@ export class Readers extends SharedHold implements Openness {
     this.isClosed = true;
     if (!isIdle || !keeping) return;
     context.stays.recalled(hold.name);
-    sendAtTurnEnd(() => this.#giveBack());
+    sendAtTurnEnd(() => this.giveBack());
     // Last: a listener may make a call, and would find a hold that is wanted.
     keeping.tellRecalled(context);
   }
@@ -457,12 +401,10 @@ interface Joining {
 }
 
 /** What readers need of their resource. */
-export interface ReadersHome {
-  readonly port: Port;
+export interface ReadersHome extends Home {
   readonly health: RedisHealth;
   /** When the first writer of this process that waits has come; does one want to write at all? */
   readonly writerSince: number;
   readonly hasWriter: boolean;
   began(shared: SharedHold): void;
-  ended(shared: SharedHold): void;
 }

@@ -71,26 +71,3 @@ interface Releasing {
   /** Nothing was released, so no message says so. Left out: none ever does. */
   unreleased?(): void;
 }
-
-/**
- * A shrink was not answered: until Redis has processed one, others wait for those units, at most
- * for as long as the hold lives. RACE: more units may be freed meanwhile. A hold only shrinks, so
- * commands with the `stays` of their time may arrive in any order.
- */
-export function shrinkAgain(
-  {
-    hold,
-    kind,
-    context,
-  }: Pick<Releasing, "kind"> & {
-    readonly hold: Hold;
-    readonly context: Pick<Port, "cleanup">;
-  },
-  stays: () => number,
-): void {
-  const withdraw = (): Promise<ReleaseAnswer> =>
-    new Promise((answered, failed) => {
-      kind.shrink?.(hold, stays(), { answered, failed });
-    });
-  context.cleanup.add({ withdraw }, hold, hold.mayLive);
-}

@@ -1,19 +1,22 @@
 import { type LockError, LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
-import type { LossReason } from "../api/wording.ts";
+import { type LossReason, nounOf } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
-import { clocks, type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import { Ending } from "./ending.ts";
+import { atTurnEnd } from "./event-loop-turn.ts";
 import type { Applicant } from "./fits.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
 import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { Line } from "./line.ts";
+import type { Callback, LockKind } from "./lock-kind.ts";
 import type { Expecting, Port } from "./port.ts";
-import { lossOf, tellLost } from "./telling.ts";
+import { lossOf, tellAcquired, tellLost } from "./telling.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * A hold that owns its lock, with any number of users in this process at a time: which callers are
@@ -25,30 +28,48 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   readonly context: Port;
   readonly hold: Hold;
   readonly users = new Set<SharedLease>();
-  /** Its last command is on its way. */
-  isOver = false;
   /** Was it lost before it ended here? */
   isLost = false;
   /** Have two users been inside at a time? */
   protected isShared = false;
+  /** How many units Redis should have for it, by the last command sent. */
+  protected units = 1;
+  /** Users that have left, and await an answer about it. */
+  protected readonly leavers: Leaver[] = [];
   readonly ending: Ending;
+  readonly #home: Home;
 
-  constructor(kind: LockKind, context: Port, hold: Hold, ending = new Ending()) {
-    this.ending = ending;
+  constructor(kind: LockKind, home: Home, hold: Hold, ending = new Ending()) {
     this.kind = kind;
-    this.context = context;
+    this.context = home.port;
     this.hold = hold;
+    this.ending = ending;
+    this.#home = home;
+  }
+
+  /** Its last command is on its way. */
+  get isOver(): boolean {
+    return this.units === 0;
   }
 
   /** A caller enters without joining the line and without a command. Null: it has to wait. */
   abstract takeIn(comer: Applicant, caller: Caller): SharedLease | null;
-  /** The line has its first caller. */
-  abstract lineFormed(): void;
+  /** One more user, by a local hand-off or by Redis's answer. */
+  protected abstract take(terms: Terms, caller: Caller, isPass: boolean): SharedLease;
+  /** Those that have left await the answer to the command that this sends. */
+  protected abstract giveBack(): void;
   abstract vacated(lease: SharedLease): Promise<void>;
   abstract lost(lease: SharedLease, error: LockLostError): void;
-  abstract recalled(nonce: string | null, isQuestion: boolean): void;
 
   // ---- its users come and go
+
+  protected admit(line: Line, caller: Waiter, isPass = false): void {
+    line.remove(caller);
+    const lease = this.take(caller.terms, caller, isPass);
+    caller.give(lease);
+    const { events } = this.context;
+    if (events.isUsed) tellAcquired(events, lease, lease.since - caller.since, isPass, false);
+  }
 
   protected enter(terms: Terms, caller: Caller): SharedLease {
     const lease = new SharedLease(this.hold, terms, this, caller);
@@ -67,20 +88,42 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     return clocks.mono.now() - lease.since;
   }
 
+  /** Has it no user? */
+  protected get isUnused(): boolean {
+    return this.users.size === 0 && !this.isOver;
+  }
+
+  /** This user has left, and awaits an answer. */
+  protected answerTo(lease: SharedLease, held: number, isNow: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.leavers.push({ lease, held, resolve });
+      if (isNow) this.giveBack();
+      // Those that came in together leave in one turn of the event loop, and come back in the same turn.
+      else atTurnEnd(this.#turned);
+    });
+  }
+
+  readonly #turned = (): void => {
+    if (this.leavers.length > 0) this.giveBack();
+  };
+
+  /** Those that have left need no answer. */
+  protected settle(): void {
+    for (const { lease, resolve } of this.leavers.splice(0)) {
+      lease.settle();
+      resolve();
+    }
+  }
+
   /** A user leaves that wants confirmation that it was held until now, while others stay. */
   protected async confirm(lease: SharedLease, held: number): Promise<void> {
-    const { hold, kind, context } = this;
-    const sent = now();
-    hold.asks(LEASE_MIN, sent.mono);
     let failure: LockError | null = null;
     try {
-      const renewal = { hold, ttl: LEASE_MIN, flag: null };
-      const [answer] = await kind.renew([renewal], context.commands.replyTimeout);
-      if (!answer || answer.is === "renewed") return;
-      this.renewed(lease, sent, answer);
-      failure = await this.foundNone(lease, held, { is: answer.is });
+      const { is } = await lease.renew(LEASE_MIN, this.context.commands.replyTimeout);
+      if (is === "renewed") return;
+      failure = await this.foundNone(lease, held, { is });
     } catch (error) {
-      failure = lease.loss ?? unconfirmed(hold, error, kind);
+      failure = lease.loss ?? unconfirmed(this.hold, error, this.kind);
     } finally {
       lease.settle();
     }
@@ -93,30 +136,91 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
 
   renewed(_: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (this.isOver) return;
-    if (answer.is !== "renewed") this.lose(answer.is);
-    else if (this.applyRenewal(sent, answer)) {
-      // Postpones the renewal of all users for which this one suffices.
-      for (const user of this.users) {
-        const { lease } = user.terms;
-        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
-          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
-      }
+    if (answer.is !== "renewed") {
+      this.lose(answer.is);
+      return;
     }
-  }
-
-  /** Applies a renewal's answer. False: it does not count. */
-  protected applyRenewal(sent: Instant, answer: RenewAnswer): boolean {
     const { hold } = this;
-    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer);
-    return isOurs && hold.left() > 0 && !hold.isRevoked;
+    if (!hold.renewed(sent, answer) || hold.left() <= 0 || hold.isRevoked) return;
+    // Postpones the renewal of all users for which this one suffices.
+    for (const user of this.users) {
+      const { lease } = user.terms;
+      if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
+        user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
+    }
   }
 
   // ---- it ends
 
-  /** `by`: its last user; null: no event reports a loss. */
-  protected end(_by: Departure | null): void {
-    this.isOver = true;
+  protected end(): void {
+    this.units = 0;
     this.context.inbox.forget(this.hold);
+    this.#home.ended(this);
+    this.settle();
+  }
+
+  /** Leaves it this many units; 0: it ends. `kind`: of those that have left. */
+  shrink(units: number, kind = this.kind): void {
+    kind.shrink?.(this.hold, units, this.shrunk(units, kind));
+  }
+
+  /** The same, where the command is sent together with others. */
+  protected shrunk(units: number, kind = this.kind): Callback<ReleaseAnswer> {
+    const { hold, context, ending } = this;
+    const { commands, cleanup } = context;
+    const { epoch } = commands;
+    const leavers = this.leavers.splice(0);
+    this.units = units;
+    if (units === 0) {
+      this.end();
+      ending.sent();
+    }
+    cleanup.releases++;
+    const done = (failures: readonly (LockError | null)[] = []): void => {
+      cleanup.releases--;
+      if (leavers.length > 1) this.#home.gather();
+      for (const [i, { lease, resolve }] of leavers.entries()) {
+        const failure = failures[i];
+        lease.settle();
+        resolve(failure ? failing(failure) : undefined);
+      }
+      if (cleanup.isEnding) cleanup.look();
+    };
+    return {
+      answered: (answer) => {
+        if (units === 0) ending.answered({ answer, isBroken: commands.epoch !== epoch });
+        if (answer.is === "released") {
+          done();
+          return;
+        }
+        if (!this.isOver) this.lose("gone");
+        const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer));
+        void Promise.all(found).then(done);
+      },
+      failed: (error) => {
+        if (units === 0) {
+          ending.answered({ answer: null, error });
+          context.leave(kind, hold);
+        }
+        // A hold that is over by now has had a last command, which is tried again.
+        else if (!this.isOver) this.#shrinkAgain(kind);
+        done(leavers.map(() => unconfirmed(hold, error, kind)));
+      },
+    };
+  }
+
+  /**
+   * A shrink was not answered: until Redis has processed one, others wait for those units, at most
+   * for as long as the hold lives. RACE: more units may be freed meanwhile. A hold only shrinks, so
+   * commands with the units of their time may arrive in any order.
+   */
+  #shrinkAgain(kind: LockKind): void {
+    const { hold, context } = this;
+    const withdraw = (): Promise<ReleaseAnswer> =>
+      new Promise((answered, failed) => {
+        kind.shrink?.(hold, this.units, { answered, failed });
+      });
+    context.cleanup.add({ withdraw }, hold, hold.mayLive);
   }
 
   /**
@@ -125,7 +229,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    */
   leave(): void {
     const { kind, context, hold, isOver, isLost } = this;
-    if (!isOver) this.end(null);
+    if (!isOver) this.end();
     if (isOver || isLost) context.leave(kind, hold);
     else {
       this.ending.sent();
@@ -165,10 +269,13 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
 
   lose(reason: LossReason, by: string | null = null): void {
     if (!this.isOver) this.isLost = true;
+    const leavers = this.leavers.splice(0);
     // RACE: the listeners of one user's loss would find the others still inside.
     this.context.events.step(() => {
       for (const user of [...this.users]) user.lose(reason, by);
     });
+    if (this.isUnused) this.leave();
+    for (const leaver of leavers) this.#lostBy(leaver, reason, by);
   }
 
   /**
@@ -176,9 +283,10 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    * that it was held until then, so that user has lost it like the others; unless the hold is over by
    * its own time.
    */
-  protected lostBy({ lease, held, resolve }: Leaver, reason: LossReason, by: string | null): void {
+  #lostBy({ lease, held, resolve }: Leaver, reason: LossReason, by: string | null): void {
     const isNews = this.hold.left() > 0;
-    const loss = isNews ? new LockLostError(lease.name, reason, undefined, undefined, by, lease.noun) : null;
+    const noun = nounOf(this.kind);
+    const loss = isNews ? new LockLostError(lease.name, reason, undefined, undefined, by, noun) : null;
     if (loss) {
       lease.lostAtRelease(loss);
       tellLost(this.context.events, lease, held, loss);
@@ -188,6 +296,11 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   }
 
   // ---- messages
+
+  /** The line has its first caller. */
+  lineFormed(): void {}
+
+  recalled(_nonce: string | null, _isQuestion: boolean): void {}
 
   /** A message that another caller waits may have been missed. */
   mayBeWanted(_at: number): void {}
@@ -203,7 +316,15 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
 
 /** A user that has left, and whose command waits for the end of a turn of the event loop. */
 export interface Leaver {
-  readonly lease: SharedLease;
+  readonly lease: Departure;
   readonly held: number;
   resolve(released?: Promise<void>): void;
+}
+
+/** What it needs of its resource. */
+export interface Home {
+  readonly port: Port;
+  ended(hold: SharedHold): void;
+  /** Several callers that leave get their answers together, and may come back together. */
+  gather(): void;
 }

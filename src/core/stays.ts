@@ -11,6 +11,7 @@ import { warn } from "../util/warn.ts";
 import { ttlFor } from "./fits.ts";
 import type { Keeping } from "./keeping.ts";
 import type { Hold } from "./lease/hold.ts";
+import { batches, renewAll } from "./lease/renewer.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { LingerLearner } from "./linger-learner.ts";
 import type { LockKind } from "./lock-kind.ts";
@@ -103,18 +104,17 @@ export class Stays {
         if (stay.isOurs) due.push(stay);
       }
     }
-    for (const batch of batches(due)) void this.#renew(batch);
+    for (const [kind, batch] of batches(due, kindOf)) void this.#renew(kind, batch);
     if (this.#used.length > 0) this.#client.timers.set(this.#renewing, mono + STAY_RENEWAL);
   }
 
   /** Redis does not know yet that it must notify this process of waiters. */
   tell(stay: UsedStay): void {
-    void this.#renew([stay]);
+    void this.#renew(stay.kind, [stay]);
   }
 
-  async #renew(stays: readonly UsedStay[]): Promise<void> {
+  async #renew(kind: LockKind, stays: readonly UsedStay[]): Promise<void> {
     const { inbox } = this.#client;
-    const sent = now();
     const asked: Asked[] = [];
     for (const stay of stays) {
       const { hold, last } = stay;
@@ -122,12 +122,11 @@ export class Stays {
       const { terms } = last;
       const ttl = Math.min(ttlFor(terms, this.window), this.window);
       const flag = inbox.hears(hold.name) ? (terms.linger > 0 ? 2 : 1) : null;
-      hold.asks(ttl, sent.mono);
       asked.push({ stay, last, hold, ttl, flag });
     }
     if (asked.length === 0) return;
     try {
-      const answers = await kindOf(stays).renew(asked, this.window / 3);
+      const { sent, answers } = await renewAll(kind, asked, this.window / 3);
       for (const [i, { stay, last, flag }] of asked.entries()) {
         const answer = answers[i];
         if (answer) stay.renewed(last, sent, answer, flag);
@@ -203,21 +202,19 @@ export class Stays {
 
   #end(all: readonly Keeping[]): void {
     const begun = new Set<LockKind>();
-    for (const batch of batches(all)) {
-      const kind = kindOf(batch);
-      void this.#release(batch, !begun.has(kind));
+    for (const [kind, batch] of batches(all, kindOf)) {
+      void this.#release(kind, batch, !begun.has(kind));
       begun.add(kind);
     }
   }
 
-  async #release(batch: readonly Keeping[], isFirst: boolean): Promise<void> {
-    const { releaseAll } = kindOf(batch);
+  async #release(kind: LockKind, batch: readonly Keeping[], isFirst: boolean): Promise<void> {
     const releases = batch.map((keeping) => keeping.takeLeave());
     let answers: readonly ReleaseAnswer[] = [];
     let failure: unknown;
     try {
       const holds = batch.map(({ hold }) => hold);
-      answers = (await releaseAll?.(holds, isFirst)) ?? [];
+      answers = (await kind.releaseAll?.(holds, isFirst)) ?? [];
     } catch (error) {
       // No caller waits for it; they are withdrawn until Redis answers.
       failure = error;
@@ -299,28 +296,4 @@ atProcessEnd(() => {
   });
 });
 
-interface OfKind {
-  readonly kind: LockKind;
-}
-
-function kindOf([first]: readonly OfKind[]): LockKind {
-  if (!first) throw new TypeError("no stays");
-  return first.kind;
-}
-
-/** Groups them by kind, with as many in each as one command takes. */
-function batches<T extends OfKind>(all: readonly T[]): T[][] {
-  const open = new Map<LockKind, T[]>();
-  const batched: T[][] = [];
-  for (const one of all) {
-    const { kind } = one;
-    let batch = open.get(kind);
-    if (!batch || batch.length >= kind.batch) {
-      batch = [];
-      open.set(kind, batch);
-      batched.push(batch);
-    }
-    batch.push(one);
-  }
-  return batched;
-}
+const kindOf = ({ kind }: { readonly kind: LockKind }): LockKind => kind;

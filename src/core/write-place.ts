@@ -1,15 +1,12 @@
 import type { LockLostError } from "../api/errors.ts";
-import { failing } from "../api/stacks.ts";
 import { KEEPER_REPLY } from "../defaults.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Ending } from "./ending.ts";
 import type { Hold } from "./lease/hold.ts";
-import { unconfirmed } from "./lease/release-outcome.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import { type Home, Place } from "./place.ts";
 import { Readers, type ReadersHome } from "./readers.ts";
-import { shrinkAgain } from "./release.ts";
 import { IDLE } from "./states.ts";
 import { tellReleased } from "./telling.ts";
 
@@ -58,7 +55,7 @@ export class WritePlace extends Place {
         ending: this.ending ?? undefined,
       });
     }
-    return this.#readers.borrow(terms, writer);
+    return this.#readers.take(terms, writer);
   }
 
   /** One that has left while others stay learns by the end of the hold whether it had the lock. */
@@ -82,40 +79,11 @@ export class WritePlace extends Place {
    * last writer of the scope has left: calls that borrow its lock write too.
    */
   #shrink(lease: SharedLease, mono: number, readers: Readers): Promise<void> {
-    const { context, kind } = this;
-    const { cleanup, events } = context;
-    const { hold } = lease;
+    const { events } = this.context;
     const held = mono - lease.since;
     this.ended(lease);
     if (events.isUsed) tellReleased(events, lease, held);
-    readers.outlive();
-    cleanup.releases++;
-    const done = (): void => {
-      cleanup.releases--;
-      lease.settle();
-      if (cleanup.isEnding) cleanup.look();
-    };
-    const shrunk = new Promise<void>((resolve) => {
-      kind.shrink?.(hold, 1, {
-        answered: (answer) => {
-          if (answer.is === "released") {
-            done();
-            resolve();
-            return;
-          }
-          readers.lose("gone");
-          void readers.foundNone(lease, held, answer).then((failure) => {
-            done();
-            resolve(failure ? failing(failure) : undefined);
-          });
-        },
-        failed: (error) => {
-          shrinkAgain({ hold, kind, context }, () => 1);
-          done();
-          resolve(failing(unconfirmed(hold, error, kind)));
-        },
-      });
-    });
+    const shrunk = readers.outlive(lease, held, this.kind);
     // Writers of this process queue after it.
     this.#readers = null;
     this.to(IDLE);

@@ -4,7 +4,6 @@ import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import type { Waiting } from "../core/waiting.ts";
 import type { Transport } from "../redis/transport.ts";
-import { now } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 
@@ -76,14 +75,12 @@ export class WantedSignals {
    */
   async #ask(lease: SharedLease): Promise<void> {
     const { inbox, commands } = this.#client;
-    const { hold, name, owner } = lease;
+    const { hold, name } = lease;
     await inbox.ready(inbox.channelOf(name)).catch(() => {});
     if (this.leases.get(name) !== lease) return;
-    const sent = now();
     // Keep a flag that was set before: it may say more.
     const flag = inbox.hears(name) && hold.flag === 0 ? 1 : null;
-    const answers = await owner.kind.renew([{ hold, ttl: 1, flag }], commands.replyTimeout).catch(() => []);
-    for (const answer of answers) owner.renewed(lease, sent, answer);
+    await lease.renew(1, commands.replyTimeout, flag).catch(() => {});
   }
 
   /** The subscription is back, and messages may have been missed. */

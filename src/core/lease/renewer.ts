@@ -1,4 +1,6 @@
 import type { HolderFlag, RenewAnswer } from "../../redis/replies.ts";
+import { type Instant, now } from "../../util/clock.ts";
+import type { Hold } from "./hold.ts";
 
 /**
  * Raises the TTL of holds of one lock kind: several in one call, with an answer for each, in order.
@@ -27,4 +29,35 @@ export interface Named {
   readonly name: string;
   readonly id: string;
   readonly label: string;
+}
+
+/** Renews these by one command. Rejects when there was no answer. */
+export async function renewAll(
+  renewer: Renewer,
+  all: readonly (Renewal & { readonly hold: Hold })[],
+  timeout: number,
+): Promise<{ readonly sent: Instant; readonly answers: readonly RenewAnswer[] }> {
+  const sent = now();
+  for (const { hold, ttl } of all) hold.asks(ttl, sent.mono);
+  return { sent, answers: await renewer.renew(all, timeout) };
+}
+
+/** Groups them by kind, with as many in each as one command takes. */
+export function batches<T, K extends Pick<Renewer, "batch">>(
+  all: readonly T[],
+  kindOf: (one: T) => K,
+): (readonly [K, T[]])[] {
+  const open = new Map<K, T[]>();
+  const batched: (readonly [K, T[]])[] = [];
+  for (const one of all) {
+    const kind = kindOf(one);
+    let batch = open.get(kind);
+    if (!batch || batch.length >= kind.batch) {
+      batch = [];
+      open.set(kind, batch);
+      batched.push([kind, batch]);
+    }
+    batch.push(one);
+  }
+  return batched;
 }

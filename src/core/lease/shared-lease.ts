@@ -3,12 +3,12 @@ import type { Caller, EventKind, Events, LockEvent } from "../../api/events.ts";
 import { tell, thrownAt } from "../../api/stacks.ts";
 import { type LossReason, nounOf } from "../../api/wording.ts";
 import { FIRST_REPLY, LEASE_MIN } from "../../defaults.ts";
-import type { RenewAnswer } from "../../redis/replies.ts";
+import type { HolderFlag, RenewAnswer } from "../../redis/replies.ts";
 import { clocks, type Instant, now } from "../../util/clock.ts";
 import type { Linked } from "../../util/linked-list.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Hold } from "./hold.ts";
-import type { Renewer } from "./renewer.ts";
+import { type Renewer, renewAll } from "./renewer.ts";
 import type { Terms } from "./terms.ts";
 import { whyExpired } from "./why-expired.ts";
 
@@ -286,22 +286,25 @@ export class SharedLease implements Caller, Departure, Linked {
     if (!this.expire() && this.loss) throw thrownAt(this.loss, this.extend);
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
-    const { hold } = this;
-    hold.asks(ttl);
-    const answers = await this.owner.kind
-      .renew([{ hold, ttl, flag: null }], timeout)
-      .catch((error: unknown) => {
-        throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
-      });
+    const { is } = await this.renew(ttl, timeout).catch((error: unknown) => {
+      throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
+    });
+    if (this.loss) throw tell(thrownAt(this.loss, this.extend));
+    // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
+    if (is !== "renewed") throw released(this.name, this.noun);
+    this.#longest = Math.max(this.#longest, ttl);
+    if (this.#end !== null) this.#end = Math.max(this.#end, sent.mono + ttl);
+  }
+
+  /** Redis raises the TTL of its hold to at least `ttl` ms from now, and its owner learns the answer. */
+  async renew(ttl: number, timeout: number, flag: HolderFlag | null = null): Promise<RenewAnswer> {
+    const { hold, owner } = this;
+    const { sent, answers } = await renewAll(owner.kind, [{ hold, ttl, flag }], timeout);
     const [answer = GONE] = answers;
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
-    this.owner.renewed(this, sent, answer);
-    if (this.loss) throw tell(thrownAt(this.loss, this.extend));
-    // Unlocked meanwhile, and over in Redis too: this caller has lost nothing.
-    if (answer.is !== "renewed") throw released(this.name, this.noun);
-    this.#longest = Math.max(this.#longest, ttl);
-    if (this.#end !== null) this.#end = Math.max(this.#end, sent.mono + ttl);
+    owner.renewed(this, sent, answer);
+    return answer;
   }
 
   async #recount(): Promise<void> {

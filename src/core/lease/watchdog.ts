@@ -10,7 +10,7 @@ import { clearImmediate, setImmediate } from "../../util/real-timers.ts";
 import { CallTimer, Timers } from "../../util/timers.ts";
 import { watchHandle } from "./collected-handles.ts";
 import type { Hold } from "./hold.ts";
-import type { Renewer } from "./renewer.ts";
+import { batches, type Renewer, renewAll } from "./renewer.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 /**
@@ -100,8 +100,8 @@ export class Watchdog {
   }
 
   #renew(list: readonly SharedLease[], at: number): void {
-    const groups = new Map<Renewer, SharedLease[]>();
     const holds = new Set<Hold>();
+    const wanted: SharedLease[] = [];
     for (const lease of list) {
       // One of the users that share a hold renews it for all; the renewals of the others are
       // postponed.
@@ -112,17 +112,10 @@ export class Watchdog {
       holds.add(lease.hold);
       // Renewed once, however long it waits to be sent.
       lease.due = Number.POSITIVE_INFINITY;
-      const { kind } = lease.owner;
-      const group = groups.get(kind);
-      if (group) group.push(lease);
-      else groups.set(kind, [lease]);
+      wanted.push(lease);
     }
-    for (const [renewer, group] of groups) {
-      for (let i = 0; i < group.length; i += renewer.batch) {
-        const batch = group.slice(i, i + renewer.batch);
-        this.#unsent.push({ renewer, batch, end: at + shortest(batch) });
-      }
-    }
+    for (const [renewer, batch] of batches(wanted, ({ owner }) => owner.kind))
+      this.#unsent.push({ renewer, batch, end: at + shortest(batch) });
     // The soonest end goes first: a short lease must not wait for thousands of long ones.
     this.#unsent.sort((one, other) => other.end - one.end);
     // Batches already waiting go on by themselves.
@@ -152,14 +145,11 @@ export class Watchdog {
   };
 
   async #batch(renewer: Renewer, batch: readonly SharedLease[]): Promise<void> {
-    const sent = now();
-    const holds = batch.map(({ hold, terms }) => {
-      hold.asks(terms.lease);
-      return { hold, ttl: terms.lease, flag: null };
-    });
-    let answers: readonly RenewAnswer[];
+    const asked = batch.map(({ hold, terms }) => ({ hold, ttl: terms.lease, flag: null }));
+    const timeout = Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER);
+    let renewed: Awaited<ReturnType<typeof renewAll>>;
     try {
-      answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
+      renewed = await renewAll(renewer, asked, timeout);
     } catch (error) {
       // RACE: a lease was released or lost while its renewal was under way. A failed renewal then
       // concerns no caller, and is not reported.
@@ -177,8 +167,8 @@ export class Watchdog {
       return;
     }
     for (const [i, lease] of batch.entries()) {
-      const answer = answers[i];
-      if (answer) this.#answered(lease, answer, sent);
+      const answer = renewed.answers[i];
+      if (answer) this.#answered(lease, answer, renewed.sent);
     }
   }
 

@@ -181,8 +181,8 @@ export const client: readonly Plant[] = [
       "Two callers share permits whose key was deleted. The second one leaves in the turn in which the " +
       "first one's loss is read, and its call resolves.",
     promise: "If the key is deleted, `release()` rejects with `gone`.",
-    file: "src/core/pool.ts",
-    replaces: "for (const leaver of leavers) this.lostBy(leaver, reason, by);",
+    file: "src/core/shared-hold.ts",
+    replaces: "for (const leaver of leavers) this.#lostBy(leaver, reason, by);",
     by: "for (const { lease, resolve } of leavers) {\n      lease.settle();\n      resolve();\n    }",
     test: {
       project: "world",
@@ -219,7 +219,7 @@ export const client: readonly Plant[] = [
     bug: "The last reader's hold ends at the end of the turn, although another reader has entered it since.",
     promise: "A lock is given back when the last of its readers has left.",
     file: "src/core/readers.ts",
-    replaces: "  #stay(): void {\n    this.#settle();",
+    replaces: "  #stay(): void {\n    this.settle();",
     by: "  #stay(): void {",
     test: {
       project: "world",
@@ -344,8 +344,8 @@ export const client: readonly Plant[] = [
     bug: "The permits of a caller that has lost them go to the next caller of its process at once.",
     promise: "No permit is inside after a loss: the lost caller may still be working.",
     file: "src/core/pool.ts",
-    replaces: "    this.free += unitsOf(lease.terms);\n    this.#giveBack();\n  }\n\n  /** Shared permits",
-    by: "    this.free += unitsOf(lease.terms);\n    atTurnEnd(this.#turned);\n  }\n\n  /** Shared permits",
+    replaces: "    this.free += unitsOf(lease.terms);\n    this.giveBack();\n  }\n}",
+    by: "    this.free += unitsOf(lease.terms);\n    setTimeout(() => this.giveBack());\n  }\n}",
     test: {
       project: "default*",
       file: "test/semaphore/lost-permits.test.ts",
