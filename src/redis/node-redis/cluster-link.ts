@@ -6,7 +6,6 @@ import { slotOf } from "../../util/slots.ts";
 import {
   isReplyError,
   type Link,
-  type LinkEvents,
   type Listener,
   type ListenerEvents,
   NO_NODE,
@@ -17,8 +16,9 @@ import { isApart } from "../replies.ts";
 import { NOT_CONNECTED, soon } from "./chain.ts";
 import { type Cluster, listenTo, nameOf, printUnheard } from "./client.ts";
 import { Lifetime } from "./lifetime.ts";
+import { NodeRedisLink } from "./node-redis-link.ts";
 import { Pipe } from "./pipe.ts";
-import { Sending } from "./sending.ts";
+import type { Sending } from "./sending.ts";
 import { REDIRECTS, ServerLink } from "./server-link.ts";
 import { SlotMap } from "./slot-map.ts";
 
@@ -32,43 +32,36 @@ const AGAIN_MAX = 1_000;
  * by itself and keeps calling a primary that is gone, version 6 does so after 5 s, and a suspended
  * server stops both. Nor does it report a lost connection.
  */
-export class ClusterLink implements Link {
-  readonly library = "node-redis";
-  readonly Call = Sending;
+export class ClusterLink extends NodeRedisLink implements Link {
   readonly kind = "cluster";
   readonly address = "";
   readonly isTls = false;
   readonly opensOnce = false;
   /** So are its connections, also those of the caller's object. */
   readonly isOwn = true;
-  lastError: unknown = null;
   readonly nodes: Nodes;
   readonly #cluster: Cluster;
   readonly #lifetime: Lifetime;
-  readonly #isLasting: boolean;
   readonly #map: SlotMap;
-  readonly #pipe: Pipe;
+  protected readonly pipe: Pipe;
   readonly #links = new Map<string, ServerLink>();
-  readonly #listeners = new Set<LinkEvents>();
   /** Rejects commands that wait until any primary is known. */
   readonly #commands = new Set<(error: Error) => void>();
   #stop: (() => void) | null = null;
-  #isClosed = false;
-  #readyUntil = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #failures = 0;
 
   /** `isLasting`: opened here, and closed by `close`. */
   constructor(cluster: Cluster, isLasting = false) {
+    super(isLasting);
     this.#cluster = cluster;
-    this.#isLasting = isLasting;
     this.#lifetime = new Lifetime(cluster);
     this.#map = new SlotMap(cluster, () => [...this.#links.values()]);
-    this.#pipe = new Pipe(
+    this.pipe = new Pipe(
       ({ keys, asked }) => this.#link(asked || this.#map.addressOf(keys.slot))?.client ?? null,
       (sending, error) => this.#isElsewhere(sending, error),
     );
-    this.#pipe.onEmpty = () => this.#rest();
+    this.pipe.onEmpty = () => this.rest();
     this.nodes = {
       addressOf: (slot) => this.#map.addressOf(slot),
       placeOf: (slot) => this.#link(this.#map.addressOf(slot)),
@@ -76,7 +69,7 @@ export class ClusterLink implements Link {
         this.#map.primaries.map((address) => this.#link(address)).filter((one) => one !== null),
       refresh: (done) => this.#refresh(done),
     };
-    if (isLasting) this.#open();
+    if (isLasting) this.begin();
   }
 
   get name(): string {
@@ -90,7 +83,7 @@ export class ClusterLink implements Link {
   }
 
   get state(): "ready" | "away" | "ended" {
-    if (this.#isClosed || this.#isOrphaned) return "ended";
+    if (this.isClosed || this.#isOrphaned) return "ended";
     for (const { state } of this.#links.values()) if (state === "ready") return "ready";
     return "away";
   }
@@ -101,32 +94,12 @@ export class ClusterLink implements Link {
     return state === "ready" ? state : "end";
   }
 
-  get readyUntil(): number {
-    return this.state === "ready" ? clocks.mono.now() : this.#readyUntil;
-  }
-
-  get heldUntil(): number {
-    return this.#pipe.heldUntil;
-  }
-
-  get holdsBack(): boolean {
-    return this.#pipe.holdsBack;
-  }
-
-  on(events: LinkEvents): () => void {
-    this.#listeners.add(events);
-    this.#open();
-    return () => {
-      if (this.#listeners.delete(events)) this.#rest();
-    };
-  }
-
   send(call: Sending): void {
-    this.#open();
+    this.begin();
     call.isWritten = false;
     const refusal = this.#refusal;
     if (refusal) call.owner.refused(call, refusal);
-    else this.#pipe.send(call);
+    else this.pipe.send(call);
     if (!refusal && !call.isWritten) this.#again();
   }
 
@@ -173,49 +146,46 @@ export class ClusterLink implements Link {
     throw new TypeError("a Cluster of node-redis opens no connection that is used once");
   }
 
-  /** node-redis schedules its writes itself, and cannot be hurried. */
-  flush(): void {}
-
   replace(address: string): boolean {
     return this.#links.get(address)?.replace() ?? false;
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     this.#end();
   }
 
   get #refusal(): Error | null {
     if (this.state === "ended") return new Error("The client is closed");
-    return this.#isLasting || this.#cluster.isOpen ? null : new Error(NOT_CONNECTED);
+    return this.isLasting || this.#cluster.isOpen ? null : new Error(NOT_CONNECTED);
   }
 
   /** Was the caller's object of this link closed? */
   get #isOrphaned(): boolean {
-    return !this.#isLasting && this.#lifetime.isOver;
+    return !this.isLasting && this.#lifetime.isOver;
   }
 
-  #open(): void {
-    if (this.#stop || this.#isClosed) return;
+  protected begin(): void {
+    if (this.#stop || this.isClosed) return;
     const ended = (): void => {
-      if (this.#isLasting) return;
+      if (this.isLasting) return;
       this.#end();
-      for (const events of [...this.#listeners]) events.ended();
+      for (const events of [...this.listeners]) events.ended();
     };
     this.#stop = listenTo(this.#cluster, {
-      connect: () => this.#begin(),
+      connect: () => this.#connect(),
       disconnect: ended,
       error: (error: unknown) => {
         printUnheard(this.#cluster, error);
         this.lastError ??= error;
       },
     });
-    this.#begin();
+    this.#connect();
   }
 
   /** Resolves when any primary is known, and rejects if none will be. */
   #known(): Promise<void> {
-    this.#open();
+    this.begin();
     return new Promise((resolve, reject) => {
       const refusal = this.#refusal;
       if (refusal) return reject(refusal);
@@ -228,14 +198,14 @@ export class ClusterLink implements Link {
   }
 
   /** Connects to all primaries, as soon as any are known. */
-  #begin(): void {
+  #connect(): void {
     this.#map.begin();
     for (const address of this.#map.primaries) this.#link(address);
   }
 
-  #rest(): void {
-    if (this.#isLasting || this.#listeners.size > 0 || this.#commands.size > 0) return;
-    if (this.#pipe.isEmpty) this.#end();
+  protected rest(): void {
+    if (this.isLasting || this.listeners.size > 0 || this.#commands.size > 0) return;
+    if (this.pipe.isEmpty) this.#end();
   }
 
   #end(): void {
@@ -246,7 +216,7 @@ export class ClusterLink implements Link {
     for (const link of this.#links.values()) link.close();
     this.#links.clear();
     const closed = new Error("The client is closed");
-    this.#pipe.fail(closed);
+    this.pipe.fail(closed);
     for (const reject of this.#commands) reject(closed);
     this.#commands.clear();
   }
@@ -255,7 +225,7 @@ export class ClusterLink implements Link {
    * The connection to a node. It is given up when it is lost and the node has no slots any more.
    */
   #link(address: string): ServerLink | null {
-    if (address === "" || this.#isClosed) return null;
+    if (address === "" || this.isClosed) return null;
     const known = this.#links.get(address);
     if (known) return known;
     const link = new ServerLink(
@@ -275,13 +245,13 @@ export class ClusterLink implements Link {
     link.on({
       ready: () => {
         this.lastError = null;
-        this.#pipe.pump();
-        for (const events of [...this.#listeners]) events.ready();
+        this.pipe.pump();
+        for (const events of [...this.listeners]) events.ready();
       },
       lost: () => {
         this.lastError = link.lastError;
-        this.#readyUntil = clocks.mono.now();
-        for (const events of [...this.#listeners]) events.lost(null);
+        this.lostAt = clocks.mono.now();
+        for (const events of [...this.listeners]) events.lost(null);
         this.#again();
       },
       ended: () => {
@@ -304,7 +274,7 @@ export class ClusterLink implements Link {
       this.#refresh();
     }
     if (isLater) this.#again();
-    else queueMicrotask(() => this.#pipe.pump());
+    else queueMicrotask(() => this.pipe.pump());
     return true;
   }
 
@@ -314,8 +284,8 @@ export class ClusterLink implements Link {
     const delay = Math.min(AGAIN_MIN * 2 ** this.#failures++, AGAIN_MAX);
     const again = (): void => {
       this.#timer = null;
-      this.#pipe.pump();
-      if (this.#pipe.isWaiting) {
+      this.pipe.pump();
+      if (this.pipe.isWaiting) {
         this.#refresh();
         this.#again();
       } else this.#failures = 0;
@@ -324,11 +294,11 @@ export class ClusterLink implements Link {
   }
 
   #refresh(done: (error?: unknown) => void = () => {}): void {
-    this.#open();
+    this.begin();
     this.#map.refresh().then(
       () => {
         for (const address of this.#map.primaries) this.#link(address);
-        this.#pipe.pump();
+        this.pipe.pump();
         done();
       },
       (error) => done(error),

@@ -1,42 +1,36 @@
 import type { RedisArgument } from "../../api/redis.ts";
 import { clocks } from "../../util/clock.ts";
 import { queueMicrotask } from "../../util/real-timers.ts";
-import type { Link, LinkEvents, Listener, ListenerEvents } from "../driver.ts";
+import type { Link, Listener, ListenerEvents } from "../driver.ts";
 import { Chain } from "./chain.ts";
 import { type Client, isReply, RAW, toWord } from "./client.ts";
 import { Given } from "./given.ts";
 import { NodeListener } from "./listener.ts";
+import { NodeRedisLink } from "./node-redis-link.ts";
 import type { Origin } from "./origin.ts";
 import { Pipe } from "./pipe.ts";
-import { Sending } from "./sending.ts";
+import type { Sending } from "./sending.ts";
 import type { Source } from "./source.ts";
 
 /** How often Redis may redirect a command: as often as in a Cluster. */
 export const REDIRECTS = 16;
 
 /** A link to one server at a time: the caller's client, or clients of our own. */
-export class ServerLink implements Link {
-  readonly library = "node-redis";
-  readonly Call = Sending;
+export class ServerLink extends NodeRedisLink implements Link {
   readonly nodes = null;
   readonly isOwn: boolean;
-  lastError: unknown = null;
   readonly #origin: Origin;
   readonly #source: Source;
-  readonly #isLasting: boolean;
-  readonly #pipe: Pipe;
-  readonly #listeners = new Set<LinkEvents>();
+  protected readonly pipe: Pipe;
   /** Commands that wait for a client, or for its answer. */
   readonly #waiting = new Set<{ resolve?(client: Client): void; reject(error: Error): void }>();
   #isOpen = false;
-  #isClosed = false;
   #wasReady = false;
-  #readyUntil = Number.NEGATIVE_INFINITY;
 
   /** `own`: opened here; "once": opened here, and never reconnects; null: on the caller's connection. */
   constructor(origin: Origin, own: "own" | "once" | null = null) {
+    super(own !== null);
     this.#origin = origin;
-    this.#isLasting = own !== null;
     if (own === null && origin.given) this.#source = new Given(origin.given);
     else
       this.#source = new Chain(
@@ -46,12 +40,12 @@ export class ServerLink implements Link {
       );
     // The link of a Sentinel object has its own connections, too.
     this.isOwn = own !== "once" && this.#source instanceof Chain;
-    this.#pipe = new Pipe(
+    this.pipe = new Pipe(
       () => this.#source.client,
       (sending, error) => this.#isElsewhere(error) && ++sending.redirects <= REDIRECTS,
     );
-    this.#pipe.onEmpty = () => this.#rest();
-    if (this.#isLasting) this.#open();
+    this.pipe.onEmpty = () => this.rest();
+    if (this.isLasting) this.begin();
   }
 
   get kind(): "server" | "sentinel" {
@@ -88,39 +82,19 @@ export class ServerLink implements Link {
   }
 
   get state(): "ready" | "away" | "ended" {
-    return this.#isClosed ? "ended" : this.#source.state;
+    return this.isClosed ? "ended" : this.#source.state;
   }
 
   get status(): string {
-    return this.#isClosed ? "end" : this.#source.status;
-  }
-
-  get readyUntil(): number {
-    return this.state === "ready" ? clocks.mono.now() : this.#readyUntil;
-  }
-
-  get heldUntil(): number {
-    return this.#pipe.heldUntil;
-  }
-
-  get holdsBack(): boolean {
-    return this.#pipe.holdsBack;
-  }
-
-  on(events: LinkEvents): () => void {
-    this.#listeners.add(events);
-    this.#open();
-    return () => {
-      if (this.#listeners.delete(events)) this.#rest();
-    };
+    return this.isClosed ? "end" : this.#source.status;
   }
 
   send(call: Sending): void {
-    this.#open();
+    this.begin();
     call.isWritten = false;
     const refusal = this.#refused();
     if (refusal) call.owner.refused(call, refusal);
-    else this.#pipe.send(call);
+    else this.pipe.send(call);
   }
 
   async command(words: readonly RedisArgument[]): Promise<unknown> {
@@ -145,14 +119,14 @@ export class ServerLink implements Link {
 
   /** Rejects as soon as no answer counts any more. */
   #unlessFailed(answer: Promise<unknown>): Promise<unknown> {
-    this.#open();
+    this.begin();
     return new Promise((resolve, reject) => {
       const asked = { reject };
       // Throws, and so rejects, if a wrapped client has returned no promise.
       const answered = answer.then(resolve, reject);
       this.#waiting.add(asked);
       answered.finally(() => {
-        if (this.#waiting.delete(asked)) this.#rest();
+        if (this.#waiting.delete(asked)) this.rest();
       });
     });
   }
@@ -169,21 +143,18 @@ export class ServerLink implements Link {
     return new ServerLink(this.#origin, "once");
   }
 
-  /** node-redis schedules its writes itself, and cannot be hurried. */
-  flush(): void {}
-
   replace(): boolean {
     return this.#source.replace(new Error("Redis was silent for too long, so the connection is replaced"));
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     this.#source.close();
     this.#fail(new Error("The client is closed"));
   }
 
   get #refusal(): Error | null {
-    return this.#isClosed ? new Error("The client is closed") : this.#source.refusal;
+    return this.isClosed ? new Error("The client is closed") : this.#source.refusal;
   }
 
   /** Called before a command is sent. */
@@ -196,7 +167,7 @@ export class ServerLink implements Link {
   }
 
   #client(): Promise<Client> {
-    this.#open();
+    this.begin();
     return new Promise((resolve, reject) => {
       const refusal = this.#refusal;
       if (refusal) reject(refusal);
@@ -204,8 +175,8 @@ export class ServerLink implements Link {
     });
   }
 
-  #open(): void {
-    if (this.#isOpen || this.#isClosed) return;
+  protected begin(): void {
+    if (this.#isOpen || this.isClosed) return;
     this.#isOpen = true;
     this.#wasReady = this.#source.state === "ready";
     this.#source.open({
@@ -216,9 +187,9 @@ export class ServerLink implements Link {
   }
 
   /** Releases the caller's object when no command is under way and no listener is left. */
-  #rest(): void {
-    if (this.#isLasting || !this.#isOpen || this.#listeners.size > 0) return;
-    if (!this.#pipe.isEmpty || this.#waiting.size > 0) return;
+  protected rest(): void {
+    if (this.isLasting || !this.#isOpen || this.listeners.size > 0) return;
+    if (!this.pipe.isEmpty || this.#waiting.size > 0) return;
     this.#isOpen = false;
     this.#source.close();
   }
@@ -227,20 +198,20 @@ export class ServerLink implements Link {
     this.#wasReady = true;
     this.lastError = null;
     const { client } = this.#source;
-    this.#pipe.pump();
+    this.pipe.pump();
     for (const one of [...this.#waiting]) {
       if (!client || !one.resolve) continue;
       this.#waiting.delete(one);
       one.resolve(client);
     }
-    for (const events of [...this.#listeners]) events.ready();
+    for (const events of [...this.listeners]) events.ready();
   }
 
   #lost(error: unknown): void {
-    if (this.#wasReady) this.#readyUntil = clocks.mono.now();
+    if (this.#wasReady) this.lostAt = clocks.mono.now();
     this.#wasReady = false;
     if (error !== null) this.lastError = error;
-    for (const events of [...this.#listeners]) events.lost(null);
+    for (const events of [...this.listeners]) events.lost(null);
     // Commands under way fail if the caller's options forbid waiting.
     const refusal = this.#refusal;
     if (refusal) this.#fail(refusal);
@@ -250,13 +221,13 @@ export class ServerLink implements Link {
     const { lastError } = this;
     this.#fail(lastError instanceof Error ? lastError : new Error("The client is closed"));
     // A caller's object that is reopened is connected to at its next use.
-    if (this.#isLasting) this.#isClosed = true;
+    if (this.isLasting) this.isClosed = true;
     else if (this.#source instanceof Chain) this.#isOpen = false;
-    for (const events of [...this.#listeners]) events.ended();
+    for (const events of [...this.listeners]) events.ended();
   }
 
   #fail(error: Error): void {
-    this.#pipe.fail(error);
+    this.pipe.fail(error);
     for (const { reject } of [...this.#waiting]) reject(error);
     this.#waiting.clear();
   }
