@@ -3,7 +3,7 @@ import type { LinkEvents } from "../driver.ts";
 import type { Pipe } from "./pipe.ts";
 import { Sending } from "./sending.ts";
 
-/** What a link to one server and one to a Cluster have in common: who listens, and how commands are sent. */
+/** What a link to one server and one to a Cluster have in common: their listeners and their pipe. */
 export abstract class NodeRedisLink {
   readonly library = "node-redis";
   readonly Call = Sending;
