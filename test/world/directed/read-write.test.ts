@@ -265,3 +265,16 @@ test.each(["fair write", "write"] as const)(
       await next.unlock();
     })(),
 );
+
+test(
+  "inspect() of a lock whose Redis does not answer rejects with LOCK_UNAVAILABLE",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    await (await one.take("read")).unlock();
+    one.commands.freezeReplies(60_000);
+    const seen = one.client.readWriteLock("a").inspect();
+    const error: unknown = await seen.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE", lockName: "a" });
+    expect((error as Error).message).toContain("it could not be inspected");
+  }),
+);
