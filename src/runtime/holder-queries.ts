@@ -1,11 +1,12 @@
 import type { Inspected, Recalled } from "../api/lock.ts";
+import type { Hold } from "../core/lease/hold.ts";
 import type { LockKind, Meant } from "../core/lock-kind.ts";
-import { FIRST_REPLY, KEEPER_REPLY } from "../defaults.ts";
+import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
+import type { AttemptAnswer } from "../redis/replies.ts";
 import { atMost, within } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import type { Context } from "./context.ts";
-import { RecallRequest } from "./recall-request.ts";
 
 /**
  * Questions to other clients whose cached lock may be idle. Protects callers that do not want the
@@ -126,8 +127,55 @@ export class HolderQueries {
     if (!(await this.#isHeard(name, hearing))) return "silent";
     // Readers release for a writer.
     const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
-    const recall = new RecallRequest(by, name, this.#owner, this.nonce(), meant);
-    return recall.answer(wait);
+    return this.#request(by, name, wait, meant);
+  }
+
+  /**
+   * Asks the client that may cache a lock to give it up, for a caller that does not want the lock
+   * itself. It queues with a hold that is withdrawn as soon as it is granted the lock; the grant
+   * shows that the lock was given up.
+   */
+  async #request(kind: LockKind, name: string, wait: number, meant: number | null): Promise<Recalled> {
+    const { inbox } = this.#owner;
+    const nonce = this.nonce();
+    let is: Recalled = "silent";
+    let over = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      over = resolve;
+    });
+    const end = (how: Recalled): void => {
+      is = how;
+      over();
+    };
+    const released = (): void => end("released");
+    const channel = inbox.look(inbox.channelOf(name));
+    const asker = { hold: null as Hold | null, granted: released, revoked: released, recalled: () => {} };
+    const hold = this.#owner.newHold(kind, name, asker);
+    asker.hold = hold;
+    hold.asks(GRANT_WINDOW);
+    inbox.asked.set(nonce, () => end("busy"));
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const answered = (answer: AttemptAnswer): void => {
+          // Became free a moment ago: the holder meant has ended by itself.
+          if (answer.is === "owner") end(meant === null ? "released" : "free");
+          // Not queued: another caller has it by now.
+          else if (answer.is === "held" && answer.position === null) end("busy");
+          else if (answer.is !== "held") end("silent");
+          resolve();
+        };
+        const failed = (error: unknown): void => reject(error ?? new Error("no answer"));
+        kind.attempt({ ...REQUEST, hold, nonce, meant, channel, answered, failed });
+      });
+      await within(ended, wait);
+    } finally {
+      inbox.asked.delete(nonce);
+      // RACE: the grant may be on its way, or this command's outcome is unknown. Once withdrawn,
+      // the lock goes on to the next waiter; a grant that is read after this is withdrawn once more
+      // (R3).
+      this.#owner.leave(kind, hold);
+    }
+    return is;
   }
 
   /** Would an answer be received? */
@@ -145,6 +193,18 @@ interface Owner extends Context {
   readonly clientId: string;
   readonly isClosed: boolean;
 }
+
+/** How a lock is queued for by a caller that does not want it. */
+const REQUEST = {
+  mode: "queue",
+  lease: GRANT_WINDOW,
+  entryTtl: 0,
+  passes: 0,
+  reserves: 0,
+  after: null,
+  flag: 0,
+  run: null,
+} as const;
 
 /**
  * How many holders there are, and whether all of them may be idle. `nonce`: they are then asked
