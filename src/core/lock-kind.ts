@@ -142,8 +142,8 @@ export interface LockKind extends Renewer, Admin {
   /** Removes a hold from queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
   release(hold: Hold, callback: Callback<ReleaseAnswer>): void;
-  /** Releases and queues again in one command. Null: the kind has no queue. */
-  readonly yield: ((old: Hold, ask: YieldAsk) => void) | null;
+  /** Releases and queues again in one command. Left out: the kind has no queue. */
+  yield?(old: Hold, ask: YieldAsk): void;
   /**
    * Raises the TTL of a lock that is ours, by one command; if replicas must have it, resolves when
    * they do. Rejects with NotReplicatedError when too few have. `flag`: the digit that the lock
@@ -159,29 +159,29 @@ export interface LockKind extends Renewer, Admin {
    * Ends idle holds, up to `batch` of one server in one command. `isFirst`: no batch was sent just
    * before. RACE: a process that is ending reads no answer, so it would not learn that the server
    * does not know the script. So the first batch sends the script's text, and only the first: the
-   * connection accepts only a limited amount at once. Null: the kind keeps no idle holds.
+   * connection accepts only a limited amount at once. Left out: the kind keeps no idle holds.
    */
-  readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
-  /** Answers a recall with this nonce, to the client that asked. Null: the kind has no recalls. */
-  readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
+  readonly releaseAll?: (holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>;
+  /** Answers a recall with this nonce, to the client that asked. Left out: the kind has no recalls. */
+  answer?(name: string, nonce: string, is: "busy" | "idle"): void;
   /**
    * True: a caller gets the lock only after `confirm`, because that is what replicas acknowledge.
    */
   readonly isConfirmed: boolean;
-  /** Tells Redis how often the lock was entered. Null: Redis does not count. */
-  readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  /** Tells Redis how often the lock was entered. Left out: Redis does not count. */
+  readonly recount?: (hold: Hold, count: number) => Promise<RenewAnswer["is"]>;
   /**
    * Locks of one protocol with the same answer are always on one server, so an attempt at one of
-   * them can check another. Null: this kind has no such locks.
+   * them can check another. Left out: this kind has no such locks.
    */
-  readonly serverGroup: ((name: string) => string) | null;
+  serverGroup?(name: string): string;
   /**
    * Which callers of one process may be inside together: one at a time; all readers, by one hold;
    * or up to as many as a hold has units.
    */
   readonly policy: "exclusive" | "shared" | "pooled";
-  /** Leaves a hold `stays` units; 0: it ends. Null: a hold has one unit. */
-  readonly shrink: ((hold: Hold, stays: number, callback: Callback<ReleaseAnswer>) => void) | null;
+  /** Leaves a hold `stays` units; 0: it ends. Left out: a hold has one unit. */
+  shrink?(hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void;
   /**
    * For a read-write lock: which of the two it is, and its relation to the other. Left out: its
    * holder is alone.
@@ -202,9 +202,10 @@ interface Admin {
   shownAs(hold: Hold): string;
   /**
    * How many units would be free if only these holds of this process held any. A caller that wants
-   * more waits without success while they stay. Null: there is one unit, with one holder at a time.
+   * more waits without success while they stay. Left out: there is one unit, with one holder at a
+   * time.
    */
-  readonly unitsFreeWithout: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
+  unitsFreeWithout?(name: string, holds: readonly Hold[]): Promise<number>;
   /**
    * `label`: for the holder, if the protocol can report it. Resolves with how many holds were
    * ended; 0: the meant holder does not hold it.

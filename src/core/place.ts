@@ -263,9 +263,9 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   #nonceFor(mode: Attempt["mode"], { batchedTry }: Waiter): string | null {
     const { kind, line, context } = this;
     const { holderQueries, inbox, timers, events } = context;
-    if (mode === "try") return kind.answer && batchedTry && holderQueries.noReplyNonce;
+    if (mode === "try") return kind.answer && batchedTry ? holderQueries.noReplyNonce : null;
     // Writers ask readers.
-    const isAsked = kind.answer !== null || kind.mode === "write";
+    const isAsked = kind.answer !== undefined || kind.mode === "write";
     if (mode !== "queue" || !isAsked || !line.isAskingOnly) return null;
     const nonce = holderQueries.nonce();
     const answered = (): void =>

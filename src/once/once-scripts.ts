@@ -24,7 +24,6 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  */
 export class OnceScripts implements Renewer {
   readonly protocol = "once";
-  readonly recount = null;
   readonly batch: number;
   readonly #commands: Commands;
   readonly #replication: Replication | null;

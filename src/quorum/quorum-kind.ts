@@ -41,17 +41,10 @@ export class QuorumKind implements LockKind {
   readonly wake: Wake;
   readonly localHandoffs: number;
   readonly longestLease: number;
-  readonly yield = null;
   readonly isConfirmed = false;
-  readonly recount = null;
   readonly policy = "exclusive";
-  readonly shrink = null;
-  readonly unitsFreeWithout = null;
-  readonly serverGroup = null;
   readonly hasStays = false;
   readonly hasTokens = true;
-  readonly releaseAll = null;
-  readonly answer = null;
   /** One lock a call: where a node is missing, each lock has its own outcome. */
   readonly batch = 1;
   readonly #quorum: Quorum;

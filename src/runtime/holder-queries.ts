@@ -78,7 +78,7 @@ export class HolderQueries {
    * has already been notified of them.
    */
   async recallIdle(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
-    if (kind.answer === null && kind.mode !== "read") return false;
+    if (!kind.answer && kind.mode !== "read") return false;
     const seen = await kind.inspect(name);
     const isMeant =
       (token === null || token === seen.token) && (holder === null || holder === seen.holder?.id);

@@ -43,7 +43,7 @@ export class WantedSignals {
     if (known) return known.signal;
     const controller = new AbortController();
     this.#controllers.set(lease, controller);
-    if (kind.answer !== null && lease.held) this.#watch(lease);
+    if (kind.answer && lease.held) this.#watch(lease);
     return controller.signal;
   }
 

@@ -125,13 +125,11 @@ export class CountedKind extends HoldScripts implements LockKind {
   readonly wake: { readonly by: "grant"; readonly solitary: boolean };
   readonly localHandoffs: number;
   readonly hasTokens: boolean;
-  readonly recount = null;
-  readonly serverGroup = null;
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
   override readonly policy: LockKind["policy"];
-  override readonly unitsFreeWithout: LockKind["unitsFreeWithout"] = null;
-  readonly yield: LockKind["yield"];
+  readonly unitsFreeWithout?: NonNullable<LockKind["unitsFreeWithout"]>;
+  readonly yield?: NonNullable<LockKind["yield"]>;
   readonly #mode: Mode;
   readonly #window: number;
   readonly #stored: StoredSettings;
@@ -161,13 +159,13 @@ export class CountedKind extends HoldScripts implements LockKind {
     if (eventKind === "semaphore") {
       this.unitsFreeWithout = (name, holds) => this.#besides(name, holds);
       this.policy = isFair ? "exclusive" : "pooled";
-      // Callers of a process keep their place while it has permits: a release need not queue them.
-      this.yield = null;
     } else {
       this.mode = eventKind;
       if (sharing) this.sharing = sharing;
       // A fair reader has its own hold.
       this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
+      // Callers of a semaphore keep their place while their process has permits: a release need not
+      // queue them.
       this.yield = (old, ask) => this.#yield(old, ask);
     }
   }
@@ -312,8 +310,9 @@ export class CountedKind extends HoldScripts implements LockKind {
   }
 
   /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
-  override readonly shrink = (hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void =>
+  shrink(hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     this.#end(lua.release, hold, stays, callback);
+  }
 
   #end(script: Script, hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
@@ -330,7 +329,7 @@ export class CountedKind extends HoldScripts implements LockKind {
   };
 
   /** One command each, sent in one write. */
-  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
+  readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
     Promise.all(
       holds.map(
         (hold, i) =>

@@ -66,7 +66,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly wake: LockKind["wake"];
   readonly localHandoffs: number;
   override readonly hasStays: boolean;
-  readonly recount = null;
   readonly hasTokens = true;
   readonly #window: number;
   /** A lock just used is likely to be used again, and will be released. */
@@ -288,10 +287,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     }
   }
 
-  override readonly releaseAll = async (
-    holds: readonly Hold[],
-    isFirst: boolean,
-  ): Promise<ReleaseAnswer[]> => {
+  readonly releaseAll = async (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.map(({ id, label, token }) => ({ hold: id + label, token }));
@@ -301,8 +297,9 @@ export class HandoffKind extends HoldScripts implements LockKind {
     return all.map(({ is }) => ({ is, clock }));
   };
 
-  override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>
+  answer(name: string, nonce: string, is: "busy" | "idle"): void {
     this.tellAsker(name, nonce, is);
+  }
 
   /**
    * Locks with the same clock share a server: on one server all locks do, in Cluster those with a

@@ -51,11 +51,7 @@ export abstract class HoldScripts {
   readonly isConfirmed: boolean;
   abstract readonly hasTokens: boolean;
   readonly hasStays: boolean = false;
-  readonly releaseAll: LockKind["releaseAll"] = null;
-  readonly answer: LockKind["answer"] = null;
   readonly policy: LockKind["policy"] = "exclusive";
-  readonly shrink: LockKind["shrink"] = null;
-  readonly unitsFreeWithout: LockKind["unitsFreeWithout"] = null;
   protected readonly commands: Commands;
   /**
    * The epoch of the connection whose user is known to have all rights that the scripts need. The

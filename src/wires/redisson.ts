@@ -43,8 +43,6 @@ export class RedissonKind extends HoldScripts implements LockKind {
   readonly localHandoffs: number;
   readonly wake: LockKind["wake"];
   readonly hasTokens: boolean;
-  readonly yield = null;
-  readonly serverGroup = null;
   readonly #attempted = this.attempted((reply) => read(lua.acquire.form.replies, reply));
   readonly #isFenced: boolean;
   readonly #uuid = newRedissonId();

@@ -34,9 +34,6 @@ export class SpinKind extends HoldScripts implements LockKind {
   readonly wake: LockKind["wake"] = { by: "time", pause: backOff };
   readonly localHandoffs: number;
   readonly hasTokens = false;
-  readonly yield = null;
-  readonly recount = null;
-  readonly serverGroup = null;
   readonly #attempted = this.attempted((reply) => read(lua.acquire.form.replies, reply));
 
   constructor(commands: Commands, replication: Replication | null, passes: number) {

@@ -343,8 +343,8 @@ export interface LeaseOwner {
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;
-    /** Tells Redis how often the lock was entered. Null: Redis does not count. */
-    readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+    /** Tells Redis how often the lock was entered. Left out: Redis does not count. */
+    readonly recount?: (hold: Hold, count: number) => Promise<RenewAnswer["is"]>;
     readonly mode?: "read" | "write";
     /** How inspections name a hold, with its random bits. Left out: by its id. */
     shownAs?(hold: Hold): string;
