@@ -6,7 +6,7 @@ import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Stays } from "./stays.ts";
-import type { Waiting } from "./waiting.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * All effects of the core, besides the commands of a `LockKind` and the clocks of `util/clock.ts`. A
@@ -42,8 +42,8 @@ export interface Port {
   readonly stays: Stays;
   /** Warns of callers that wait for their own process. */
   readonly selfWait: {
-    look(callers: Callers, first: Waiting): void;
-    warn(name: string, caller: Waiting, heldBy: "this client"): void;
+    look(callers: Callers, first: Waiter): void;
+    warn(name: string, caller: Waiter, heldBy: "this client"): void;
   };
   /** Nonces of questions to holders that may be idle; `noReplyNonce`: no answer is wanted. */
   readonly holderQueries: {
@@ -69,9 +69,9 @@ export interface Port {
   subscribed(): void;
   /** No caller and no hold is left at this lock. */
   left(lock: { readonly kind: LockKind; readonly name: string }): void;
-  tellWait(name: string, caller: Waiting): void;
+  tellWait(name: string, caller: Waiter): void;
   /** `error`: what the caller rejects with; null: another client held the lock. */
-  gaveUp(name: string, caller: Waiting, error: unknown): void;
+  gaveUp(name: string, caller: Waiter, error: unknown): void;
 }
 
 /** Where a client receives the messages of its holds. */
@@ -106,7 +106,7 @@ export interface Expecting {
 }
 
 /** The callers of one client at one lock. */
-export interface Callers extends Iterable<Waiting> {
+export interface Callers extends Iterable<Waiter> {
   readonly kind: LockKind;
   readonly name: string;
 }

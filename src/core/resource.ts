@@ -18,8 +18,7 @@ import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
 import { nextTry } from "./schedule.ts";
 import type { SharedHold } from "./shared-hold.ts";
-import type { Waiter } from "./waiter.ts";
-import { selfWaitAt, selfWaiter, type Waiting } from "./waiting.ts";
+import { selfWaitAt, selfWaiter, type Waiter } from "./waiter.ts";
 import { WritePlace } from "./write-place.ts";
 
 /**
@@ -308,7 +307,7 @@ export class Resource {
   // ---- callers that wait for their own process
 
   /** This caller waits for one of its own client. */
-  awaitSelfWait(caller: Waiting): void {
+  awaitSelfWait(caller: Waiter): void {
     this.#selfWait ??= new CallTimer(() => this.#selfWaits());
     if (!isSet(this.#selfWait) && !caller.isWarned) this.port.timers.set(this.#selfWait, selfWaitAt(caller));
   }

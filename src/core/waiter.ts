@@ -1,5 +1,6 @@
 import type { Caller, EventKind } from "../api/events.ts";
 import { failing, isOurs } from "../api/stacks.ts";
+import { SELF_WAIT_LEASES } from "../defaults.ts";
 import { type Abortable, listen, unlisten } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import type { Linked } from "../util/linked-list.ts";
@@ -7,20 +8,20 @@ import type { Timer } from "../util/timers.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Terms } from "./lease/terms.ts";
 import type { BatchedTry } from "./lock-kind.ts";
-import type { AcquireRequest, Waiting } from "./waiting.ts";
 
 /**
  * A caller in the line of a place, until it has its result: a lease, null (another client holds the
  * lock), or an error. It is its own timer, link and listener of its signal, because ten thousand of
  * them wait at a time.
  */
-export class Waiter implements Waiting, Abortable, Linked, Timer {
+export class Waiter implements Caller, Abortable, Linked, Timer {
   list: object | null = null;
   next: this | null = null;
   previous: this | null = null;
   readonly call: number;
   readonly kind: EventKind;
   readonly terms: Terms;
+  /** ms that it is willing to wait, and when its call began. */
   wait: number;
   readonly since = clocks.mono.now();
   /** How many local hand-offs may come before this caller gets the lock. */
@@ -30,9 +31,15 @@ export class Waiter implements Waiting, Abortable, Linked, Timer {
   isUnanswered = false;
   /** That command left this process late, so its time limit was extended. */
   isSentLate = false;
+  /** It does not wait, except for a moment while a possibly idle holder is asked. */
   isAsking = false;
+  /** The warning about waiting for one's own client was given. */
   isWarned = false;
-  own: Waiting["own"] = null;
+  /**
+   * For a call in a scope: does it wait for that scope itself? Then that is reported instead of the
+   * finding of `SelfWait`.
+   */
+  own: { readonly isOwn: boolean } | null = null;
   /** Its time; only `Timers` writes these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
@@ -79,6 +86,7 @@ export class Waiter implements Waiting, Abortable, Linked, Timer {
     return this.since + this.wait;
   }
 
+  /** It has its result. */
   get settled(): boolean {
     return this.#resolve === null;
   }
@@ -111,6 +119,7 @@ export class Waiter implements Waiting, Abortable, Linked, Timer {
     return resolve;
   }
 
+  /** Its wait ends now, with this reason. */
   aborted(reason: unknown): void {
     if (!this.settled) this.#place.leave(this, reason);
   }
@@ -121,8 +130,48 @@ export class Waiter implements Waiting, Abortable, Linked, Timer {
   }
 }
 
+/** A caller's request. */
+export interface AcquireRequest {
+  readonly terms: Terms;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+  /**
+   * The call that this is part of: it wants several locks, and reports itself when it gives up.
+   * Left out: a call of its own.
+   */
+  readonly by?: Caller | undefined;
+  /** How many local hand-offs may come before this caller gets it. Left out: its kind's number. */
+  readonly passes?: number | undefined;
+  /** It is one of several tries that are sent together, with `wait` 0. */
+  readonly batchedTry?: BatchedTry | undefined;
+  /** Receives the caller, for a call that may leave the queue because of its scope. */
+  readonly came?: ((caller: Waiter) => void) | undefined;
+}
+
 /** The place in whose line it waits. */
 interface Waited {
   leave(caller: Waiter, reason: unknown): void;
   late(caller: Waiter): void;
+}
+
+/**
+ * When a wait for a lock of the caller's own process has been long enough to call it a deadlock.
+ */
+export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
+
+/**
+ * The first of these callers that the code holding the lock may have made: a caller that came
+ * before the holder got the lock is simply queueing.
+ */
+export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
+  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
+  return null;
+}
+
+/**
+ * How many of these callers wait, and how many ms the first of them has waited; null: none waits.
+ */
+export function waitingHere(waiters: Iterable<Waiter>): { waiting: number; longest: number | null } {
+  const waited = Array.from(waiters, ({ since }) => clocks.mono.now() - since);
+  return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
 }

@@ -15,10 +15,11 @@ import {
   time,
   type What,
 } from "../api/validate.ts";
-import type { Request, Terms } from "../core/lease/terms.ts";
+import type { Terms } from "../core/lease/terms.ts";
 import type { LockKind, Meant } from "../core/lock-kind.ts";
 import { LEASE_MIN, RECALL_WAIT } from "../defaults.ts";
 import { quote } from "../util/quote.ts";
+import type { Request } from "./request.ts";
 
 const PERMIT_RULES = {
   wait: orInfinity(time(0, undefined)),

@@ -1,9 +1,9 @@
 import { tell, thrownAt } from "../api/stacks.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
-import type { Request } from "../core/lease/terms.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { CallSite } from "./call-site.ts";
+import type { Request } from "./request.ts";
 
 /** A lock that a scope holds. */
 export class Holding {

@@ -3,7 +3,6 @@ import { OVERTAKEN } from "../api/give-up.ts";
 import type { MultiLease, MultiLock, MultiLockBody } from "../api/multi-lock.ts";
 import { nounOf } from "../api/wording.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
-import type { Request } from "../core/lease/terms.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Busy } from "../runtime/acquire-all.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
@@ -19,8 +18,9 @@ import { Loan } from "./loan.ts";
 import type { ReentrantMember } from "./members.ts";
 import { MultiLeaseHandle } from "./multi-lease.ts";
 import { noUnlock } from "./no-unlock.ts";
+import type { Request } from "./request.ts";
 import type { Scope } from "./scope.ts";
-import { acquireAllBeside, type LocatedRequest } from "./scope-wait.ts";
+import { acquireAllBeside } from "./scope-wait.ts";
 import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { holdingFor, isHeldIn, isInTheWayOf } from "./upgrade.ts";
@@ -119,7 +119,7 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: LocatedRequest): Promise<MultiLeaseHandle | Busy> {
+  async #acquire(request: Request): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
     // The scope may have ended during the wait: then the leases belong to the scope around it, or
     // to the caller alone.
@@ -144,7 +144,7 @@ export class OrderedMultiLock implements MultiLock {
    * rejects with OVERTAKEN instead of waiting for a turn.
    */
   async #take<E extends Entered>(
-    request: LocatedRequest,
+    request: Request,
     enter: (held: readonly Holding[], mayWait: boolean) => Promise<E>,
     took: (seat: Seat, lease: SharedLease) => void = () => {},
   ): Promise<{ readonly seats: readonly Seat[]; readonly entered: E | null } | Busy> {
@@ -197,7 +197,7 @@ export class OrderedMultiLock implements MultiLock {
    * `own`: members that the call has taken already. @throws LockLostError, LockError LOCK_ORDER,
    * LOCK_UPGRADE.
    */
-  #seats({ wait, says }: LocatedRequest, own: readonly Seat[] = []): readonly Seat[] {
+  #seats({ wait, says }: Request, own: readonly Seat[] = []): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
       const reentrant = says ?? member.reentrant;
@@ -249,7 +249,7 @@ export class OrderedMultiLock implements MultiLock {
   // ---- small parts
 
   /** Adds the line that called the method `below`, if a check needs it. */
-  #located(request: Request, below: (...args: never[]) => unknown): LocatedRequest {
+  #located(request: Request, below: (...args: never[]) => unknown): Request {
     const isReentrant = request.says ?? this.#members.every(({ reentrant }) => reentrant);
     const callSite = this.#scopes.callSiteOf(isReentrant, below);
     return callSite ? { ...request, callSite } : request;
@@ -261,7 +261,7 @@ export class OrderedMultiLock implements MultiLock {
   }
 }
 
-const taking = ({ reentrant }: Seat, { callSite = null }: LocatedRequest): Taken => ({
+const taking = ({ reentrant }: Seat, { callSite = null }: Request): Taken => ({
   isOrdered: true,
   isReentrant: reentrant,
   callSite,

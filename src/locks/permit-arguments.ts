@@ -2,10 +2,10 @@
 import { NEVER_PASSED, neverKept, PASSING } from "../api/options.ts";
 import type { SemaphoreOptions } from "../api/semaphore.ts";
 import { checkOptions, checkValue, flag, isWhole, type Rule } from "../api/validate.ts";
-import type { Request } from "../core/lease/terms.ts";
 import { PERMITS_MAX } from "../defaults.ts";
 import { quote } from "../util/quote.ts";
 import type { CallRules } from "./arguments.ts";
+import type { Request } from "./request.ts";
 
 const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
   wanted: `a whole number from 1 to ${most}`,

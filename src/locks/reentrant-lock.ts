@@ -4,9 +4,8 @@ import type { ForceUnlockOptions, RecallOptions } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import { nounOf } from "../api/wording.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
-import type { Request } from "../core/lease/terms.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import { waitingHere } from "../core/waiting.ts";
+import { waitingHere } from "../core/waiter.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { HolderQueries } from "../runtime/holder-queries.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
@@ -18,8 +17,9 @@ import { lockHandle } from "./lease.ts";
 import { Loan } from "./loan.ts";
 import type { ReentrantMember } from "./members.ts";
 import { noUnlock } from "./no-unlock.ts";
+import type { Request } from "./request.ts";
 import type { Scope } from "./scope.ts";
-import { type LocatedRequest, waitBeside } from "./scope-wait.ts";
+import { waitBeside } from "./scope-wait.ts";
 import type { Scopes } from "./scopes.ts";
 import { timedOut } from "./timed-out.ts";
 import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./upgrade.ts";
@@ -156,14 +156,14 @@ export class ReentrantLock implements Lock {
   }
 
   /** For a body: its own lease, or a share in a lease that its scope gets meanwhile. */
-  #enter(request: LocatedRequest): Promise<SharedLease | Holding | null> {
+  #enter(request: Request): Promise<SharedLease | Holding | null> {
     if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
     const borrow = async (holding: Holding): Promise<SharedLease | Holding> =>
       this.#share(this.#entered(holding), request);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }
 
-  async #reenter(holding: Holding, scope: Scope, request: LocatedRequest): Promise<Lease> {
+  async #reenter(holding: Holding, scope: Scope, request: Request): Promise<Lease> {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     const isBeside = isInside(this.#kind, held);
@@ -199,7 +199,7 @@ export class ReentrantLock implements Lock {
   /** `loan`: the body's loan; it may have been lost while another borrower was inside. */
   #run<T>(
     shared: SharedLease,
-    request: LocatedRequest,
+    request: Request,
     body: LockBody<T>,
     loan: Loan | null,
     confirm: boolean,
@@ -212,12 +212,12 @@ export class ReentrantLock implements Lock {
   }
 
   /** The holding that the call may enter now. @throws LockError LOCK_UPGRADE */
-  #holding({ reentrant }: LocatedRequest): Holding | null {
+  #holding({ reentrant }: Request): Holding | null {
     return holdingFor(this.#scopes, this.#kind, this.name, reentrant);
   }
 
   /** Adds the line that called the method `below`, if a check needs it. */
-  #located(request: Request, below: Method): LocatedRequest {
+  #located(request: Request, below: Method): Request {
     const callSite = this.#scopes.callSiteOf(request.reentrant, below);
     return callSite ? { ...request, callSite } : request;
   }
@@ -247,7 +247,7 @@ const INSPECTED = "it could not be inspected";
 type Method = (...args: never[]) => unknown;
 
 const PLAIN: Taken = { isOrdered: false, isReentrant: true, callSite: null };
-const taken = ({ reentrant, callSite }: LocatedRequest): Taken =>
+const taken = ({ reentrant, callSite }: Request): Taken =>
   callSite ? { isOrdered: false, isReentrant: reentrant, callSite } : PLAIN;
 
 const itself = (shared: SharedLease): SharedLease => shared;

@@ -7,9 +7,8 @@ import type { EventKind } from "../api/events.ts";
 import { OVERTAKEN } from "../api/give-up.ts";
 import { failing, thrownAt } from "../api/stacks.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
-import type { Request } from "../core/lease/terms.ts";
 import type { LockKind, Member } from "../core/lock-kind.ts";
-import type { Waiting } from "../core/waiting.ts";
+import type { Waiter } from "../core/waiter.ts";
 import { DEADLOCK_AFTER } from "../defaults.ts";
 import { acquireAll, type Busy } from "../runtime/acquire-all.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
@@ -20,13 +19,9 @@ import type { CallSite } from "./call-site.ts";
 import type { Holding } from "./holding.ts";
 import { keyOf } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
+import type { Request } from "./request.ts";
 import type { Scopes } from "./scopes.ts";
 import { isInTheWay } from "./upgrade.ts";
-
-/** A call, and the line of the application that made it. Left out: no check needs it. */
-export interface LocatedRequest extends Request {
-  readonly callSite?: CallSite | null;
-}
 
 /**
  * Waits for a lock that the call cannot enter yet, and resolves with the result of `take`. If one
@@ -38,12 +33,12 @@ export function waitBeside<T>(
   scopes: Scopes,
   kind: LockKind,
   name: string,
-  request: LocatedRequest,
+  request: Request,
   take: (shared: SharedLease) => T,
   enter?: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
   const wanted = { kind, name, key: keyOf(kind.protocol, name) };
-  let waiter: Waiting | null = null;
+  let waiter: Waiter | null = null;
   const leave = (reason: unknown): void => waiter?.aborted(reason);
   const watch = follow(manager, scopes, [wanted], kind.eventKind, request, leave);
   const shares = request.reentrant && enter;
@@ -63,7 +58,7 @@ export function waitBeside<T>(
       unwant();
       watch?.end();
     };
-    const came = (one: Waiting): void => {
+    const came = (one: Waiter): void => {
       waiter = one;
       watch?.came(one);
     };
@@ -99,7 +94,7 @@ export async function acquireAllBeside(
   manager: LockManager,
   scopes: Scopes,
   members: readonly ReentrantMember[],
-  request: LocatedRequest,
+  request: Request,
   hasEntered: boolean,
   take: (leases: readonly SharedLease[]) => void,
 ): Promise<Busy | null> {
@@ -132,7 +127,7 @@ export async function acquireAllBeside(
     unwant();
     take(leases);
   };
-  const came = (one: Waiting): void => watch?.came(one);
+  const came = (one: Waiter): void => watch?.came(one);
   try {
     return await acquireAll(manager, members, { ...request, signal: controller.signal, came }, mine);
   } catch (error) {
@@ -153,7 +148,7 @@ function follow(
   scopes: Scopes,
   locks: readonly (Pick<Member, "kind" | "name"> & { readonly key: string })[],
   by: EventKind,
-  { wait, callSite = null }: LocatedRequest,
+  { wait, callSite = null }: Request,
   leave: (error: unknown) => void,
 ): OwnWait | null {
   const { detector } = scopes;
@@ -179,7 +174,7 @@ class OwnWait extends Timer {
   readonly #meets: () => Holding | null;
   readonly #unwatch: (() => void) | null;
   readonly #since = clocks.mono.now();
-  #waiter: Waiting | null = null;
+  #waiter: Waiter | null = null;
 
   /**
    * `meets`: its scope's present holds on the locks that it wants. `unwatch`: call it at the end.
@@ -199,7 +194,7 @@ class OwnWait extends Timer {
   }
 
   /** It now has a waiter at a lock. */
-  came(waiter: Waiting): void {
+  came(waiter: Waiter): void {
     this.#waiter = waiter;
     waiter.own = this;
   }

@@ -7,7 +7,7 @@ import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { Terms } from "../core/lease/terms.ts";
 import { outran } from "../core/lease-too-short.ts";
 import { type BatchedTry, BLOCKED, type Member } from "../core/lock-kind.ts";
-import type { AcquireRequest } from "../core/waiting.ts";
+import type { AcquireRequest } from "../core/waiter.ts";
 import {
   CLAIM_AFTER,
   FIRST_REPLY,

@@ -11,8 +11,7 @@ import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
 import { Stays } from "../core/stays.ts";
 import { TryResource } from "../core/try-resource.ts";
-import { Waiter } from "../core/waiter.ts";
-import type { AcquireRequest, Waiting } from "../core/waiting.ts";
+import { type AcquireRequest, Waiter } from "../core/waiter.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
 import { clocks } from "../util/clock.ts";
@@ -197,7 +196,7 @@ export class LockManager implements Context {
   }
 
   /** The callers of this client that wait for a lock. */
-  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiting> {
+  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
     for (const waiting of this.#resources.get(protocol)?.get(name) ?? []) yield waiting;
   }
 
@@ -333,13 +332,13 @@ export class LockManager implements Context {
     if (this.waiting === 0) this.#keepAlive?.unref();
   }
 
-  tellWait(name: string, { call, kind, units, since }: Waiting): void {
+  tellWait(name: string, { call, kind, units, since }: Waiter): void {
     if (!this.events.isUsed || !this.events.hears("wait")) return;
     const caller = { ...ofCall({ name, kind, call, units }), waitedFor: clocks.mono.now() - since };
     this.events.tell("wait", { ...caller, heldBy: "unknown" });
   }
 
-  gaveUp(name: string, waiter: Waiting, error: unknown): void {
+  gaveUp(name: string, waiter: Waiter, error: unknown): void {
     const wait = waiter.isAsking ? 0 : waiter.wait;
     if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, wait, error);
   }

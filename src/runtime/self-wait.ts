@@ -2,7 +2,7 @@ import { type Events, ofCall } from "../api/events.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { Watchdog } from "../core/lease/watchdog.ts";
 import type { Callers } from "../core/port.ts";
-import { selfWaitAt, selfWaiter, type Waiting } from "../core/waiting.ts";
+import { selfWaitAt, selfWaiter, type Waiter } from "../core/waiter.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
@@ -44,7 +44,7 @@ export class SelfWait {
   }
 
   /** Called periodically while callers wait in Redis; `head` is the first of them. */
-  look(callers: Callers, head: Waiting): void {
+  look(callers: Callers, head: Waiter): void {
     const at = clocks.mono.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     const { kind, name } = callers;
@@ -70,7 +70,7 @@ export class SelfWait {
    * Another client of this process holds a lock with this name: is it the same lock, or one on
    * another server?
    */
-  async #lookCloser({ kind, name }: Callers, waiter: Waiting, { hold, owner }: SharedLease): Promise<void> {
+  async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.holder(name).catch(() => null);
     // The hold's number alone is not enough: every client begins at 1.
     if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
@@ -103,7 +103,7 @@ export class SelfWait {
   }
 
   /** An event for every such caller; a process warning at most once a minute for each client. */
-  warn(name: string, waiter: Waiting, heldBy: "this client" | "this process"): void {
+  warn(name: string, waiter: Waiter, heldBy: "this client" | "this process"): void {
     const at = clocks.mono.now();
     const waited = at - waiter.since;
     const { kind, call, units } = waiter;
@@ -139,7 +139,7 @@ export class SelfWait {
    */
   warnOfScope(
     name: string,
-    { kind, call }: Waiting,
+    { kind, call }: Waiter,
     waited: number,
     place: string,
     taken: string | null,

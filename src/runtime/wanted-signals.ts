@@ -2,7 +2,7 @@ import { LockWantedError } from "../api/errors.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { LockKind } from "../core/lock-kind.ts";
-import type { Waiting } from "../core/waiting.ts";
+import type { Waiter } from "../core/waiter.ts";
 import type { Transport } from "../redis/transport.ts";
 import { detached } from "../util/detached.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
@@ -12,7 +12,7 @@ interface Client {
   readonly inbox: GrantInbox;
   readonly commands: Transport;
   /** The callers of this client at a lock, by any kind of its protocol. */
-  waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiting>;
+  waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiter>;
 }
 
 /**
@@ -95,7 +95,7 @@ export class WantedSignals {
   }
 
   /** A caller of this client waits for this lock. */
-  came(kind: LockKind, name: string, waiter: Waiting): void {
+  came(kind: LockKind, name: string, waiter: Waiter): void {
     const lease = this.leases.get(name);
     // An election of that name is separate: its candidates do not wait for the lock.
     if (lease?.owner.kind.protocol === kind.protocol) this.#tell(lease, waiter.since);

@@ -1,5 +1,3 @@
-// A call's requests, after its arguments are checked.
-
 /** A caller's requirements for a lease, checked and with defaults filled in. */
 export interface Terms {
   /** ms. */
@@ -26,22 +24,4 @@ export interface Terms {
 export interface WantedPermits {
   readonly units: number;
   readonly of: number | null;
-}
-
-/** A call's options, checked and complete. */
-export interface Request {
-  readonly terms: Terms;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
-  /** The lease that was asked for as a number; null: none. A re-entry extends to it. */
-  readonly explicit: number | null;
-  /** How many local hand-offs may come before this call gets it. Left out: its kind's number. */
-  readonly passes?: number | undefined;
-  /**
-   * May it enter its scope's holds, and may calls of its scope enter its hold? By its own option,
-   * or its lock's or client's.
-   */
-  readonly reentrant: boolean;
-  /** Its own option. Left out: not given. */
-  readonly says?: boolean | undefined;
 }
