@@ -1,9 +1,9 @@
 import type { Events } from "../api/events.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
-import type { LinkedList } from "../util/linked-list.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Watchdog } from "./lease/watchdog.ts";
 import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
@@ -18,11 +18,7 @@ export interface Port {
   readonly events: Events;
   /** Times of callers and commands: they ring after input that came while the process was paused. */
   readonly timers: Timers;
-  readonly watchdog: {
-    readonly timers: Timers;
-    readonly leases: LinkedList<SharedLease>;
-    watch(lease: SharedLease, wall?: number): void;
-  };
+  readonly watchdog: Watchdog;
   /** How many releases are under way, and whether `close()` waits for them. */
   readonly cleanup: {
     releases: number;

@@ -1,12 +1,12 @@
 import { LockError } from "../api/errors.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Port } from "../core/port.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
 import type { Cleanup } from "./cleanup.ts";
-import type { Context } from "./context.ts";
 import type { SelfWait } from "./self-wait.ts";
 
 /**
@@ -17,7 +17,7 @@ import type { SelfWait } from "./self-wait.ts";
  * answer to the command under way.
  */
 export async function closeManager(
-  { commands, watchdog, events, inbox, timers, selfWait }: Context & { readonly selfWait: SelfWait },
+  { commands, watchdog, events, inbox, timers, selfWait }: Closing,
   cleanup: Cleanup,
   emptied: Promise<unknown>,
   grace: number,
@@ -41,6 +41,10 @@ export async function closeManager(
   timers.close();
   watchdog.close();
   selfWait.close();
+}
+
+interface Closing extends Pick<Port, "commands" | "watchdog" | "events" | "inbox" | "timers"> {
+  readonly selfWait: SelfWait;
 }
 
 function leftBehind(leases: readonly SharedLease[]): LockError {

@@ -1,12 +1,12 @@
 import type { Inspected, Recalled } from "../api/lock.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import type { LockKind, Meant } from "../core/lock-kind.ts";
+import type { Port } from "../core/port.ts";
 import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import { atMost, within } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
-import type { Context } from "./context.ts";
 
 /**
  * Questions to other clients whose cached lock may be idle. Protects callers that do not want the
@@ -189,7 +189,7 @@ export class HolderQueries {
   }
 }
 
-interface Owner extends Context {
+interface Owner extends Port {
   readonly clientId: string;
   readonly isClosed: boolean;
 }

@@ -6,7 +6,7 @@ import { Hold, LabelledHold } from "../core/lease/hold.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { Watchdog } from "../core/lease/watchdog.ts";
 import type { Leavable, LockKind, Withdrawer } from "../core/lock-kind.ts";
-import type { Expecting } from "../core/port.ts";
+import type { Expecting, Port } from "../core/port.ts";
 import { Resource } from "../core/resource.ts";
 import { LONGEST_ENTRY_TTL } from "../core/schedule.ts";
 import { Stays } from "../core/stays.ts";
@@ -20,7 +20,6 @@ import { clearInterval, setInterval } from "../util/real-timers.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
-import type { Context } from "./context.ts";
 import { DeafReports } from "./deaf-reports.ts";
 import { GrantInbox } from "./grant-inbox.ts";
 import { HolderQueries } from "./holder-queries.ts";
@@ -33,7 +32,7 @@ import { WantedSignals } from "./wanted-signals.ts";
  * from waiting forever: when the client closes, or its connection ends for good, all are refused;
  * when a connection comes back, all re-check.
  */
-export class LockManager implements Context {
+export class LockManager implements Port {
   readonly clientId: string;
   readonly commands: Transport;
   readonly events: Events;
