@@ -1,10 +1,11 @@
 import type { Events } from "../api/events.ts";
 import type { Subscriptions, Transport } from "../redis/transport.ts";
 import type { Timers } from "../util/timers.ts";
+import type { Cleanup } from "./cleanup.ts";
 import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Watchdog } from "./lease/watchdog.ts";
-import type { AttemptOptions, Leavable, LockKind, Withdrawer } from "./lock-kind.ts";
+import type { AttemptOptions, LockKind, Withdrawer } from "./lock-kind.ts";
 import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -19,14 +20,7 @@ export interface Port {
   /** Times of callers and commands: they ring after input that came while the process was paused. */
   readonly timers: Timers;
   readonly watchdog: Watchdog;
-  /** How many releases are under way, and whether `close()` waits for them. */
-  readonly cleanup: {
-    releases: number;
-    readonly isEnding: boolean;
-    look(): void;
-    /** The same as `leave`, for a hold that may live for `ms` more, and whose messages go on. */
-    add(kind: Withdrawer, hold: Leavable, ms: number): void;
-  };
+  readonly cleanup: Cleanup;
   /** Leases whose holders want to know when another caller waits. */
   readonly wanted: {
     readonly leases: { readonly size: number };

@@ -1,6 +1,7 @@
 import { ClientClosedError, LockUnavailableError } from "../api/errors.ts";
 import type { Interval } from "../api/once.ts";
 import { nounOf } from "../api/wording.ts";
+import type { Cleanup } from "../core/cleanup.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import { refused } from "../core/lease/release-outcome.ts";
 import { backOff } from "../core/schedule.ts";
@@ -8,7 +9,6 @@ import { FIRST_REPLY } from "../defaults.ts";
 import type { Callback } from "../redis/call.ts";
 import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
-import type { Cleanup } from "../runtime/cleanup.ts";
 import { type Abortable, pause } from "../util/abort.ts";
 import { clocks, now } from "../util/clock.ts";
 import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";

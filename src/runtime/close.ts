@@ -6,7 +6,6 @@ import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { quote } from "../util/quote.ts";
-import type { Cleanup } from "./cleanup.ts";
 import type { SelfWait } from "./self-wait.ts";
 
 /**
@@ -17,8 +16,7 @@ import type { SelfWait } from "./self-wait.ts";
  * answer to the command under way.
  */
 export async function closeManager(
-  { commands, watchdog, events, inbox, timers, selfWait }: Closing,
-  cleanup: Cleanup,
+  { commands, watchdog, events, inbox, timers, cleanup, selfWait }: Closing,
   emptied: Promise<unknown>,
   grace: number,
 ): Promise<void> {
@@ -43,7 +41,7 @@ export async function closeManager(
   selfWait.close();
 }
 
-interface Closing extends Pick<Port, "commands" | "watchdog" | "events" | "inbox" | "timers"> {
+interface Closing extends Pick<Port, "commands" | "watchdog" | "events" | "inbox" | "timers" | "cleanup"> {
   readonly selfWait: SelfWait;
 }
 

@@ -2,6 +2,7 @@ import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
 import { nounOf } from "../api/wording.ts";
+import { Cleanup } from "../core/cleanup.ts";
 import { Hold, LabelledHold } from "../core/lease/hold.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
 import { Watchdog } from "../core/lease/watchdog.ts";
@@ -18,7 +19,6 @@ import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { clearInterval, setInterval } from "../util/real-timers.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
-import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import { DeafReports } from "./deaf-reports.ts";
 import { GrantInbox } from "./grant-inbox.ts";
@@ -212,7 +212,7 @@ export class LockManager implements Port {
     this.isClosed = true;
     this.stays.close();
     this.refuseAll((name) => new ClientClosedError(name));
-    await closeManager(this, this.cleanup, Promise.all([this.#emptied(), beside()]), grace);
+    await closeManager(this, Promise.all([this.#emptied(), beside()]), grace);
     clearInterval(this.#keepAlive);
   }
 

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
+import { Cleanup } from "../../src/core/cleanup.ts";
 import { Hold } from "../../src/core/lease/hold.ts";
 import { Beginning } from "../../src/once/beginning.ts";
 import { OnceScripts } from "../../src/once/once-scripts.ts";
-import { Cleanup } from "../../src/runtime/cleanup.ts";
 import { clocks } from "../../src/util/clock.ts";
 import { Timers } from "../../src/util/timers.ts";
 

@@ -130,7 +130,7 @@ export const client: readonly Plant[] = [
     name: "a failed withdrawal is not repeated",
     bug: "A hold that is not wanted is taken back once, even if that command gets no answer.",
     promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
-    file: "src/runtime/cleanup.ts",
+    file: "src/core/cleanup.ts",
     replaces: "else kind.withdraw(hold).then(done, later);",
     by: "else kind.withdraw(hold).then(done, done);",
     test: {

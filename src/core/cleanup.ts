@@ -1,8 +1,8 @@
-import type { Leavable, Withdrawer } from "../core/lock-kind.ts";
-import { backOff } from "../core/schedule.ts";
 import type { Transport } from "../redis/transport.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
+import type { Leavable, Withdrawer } from "./lock-kind.ts";
+import { backOff } from "./schedule.ts";
 
 /**
  * Withdraws holds whose state in Redis is unknown: their command was rejected or timed out, their
