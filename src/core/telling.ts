@@ -1,10 +1,8 @@
 import type { LockLostError } from "../api/errors.ts";
 import { type Events, ofHolder, ofLoss } from "../api/events.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
-import type { Hold } from "./lease/hold.ts";
 import { releaseOutcome } from "./lease/release-outcome.ts";
-import type { Departure, SharedLease } from "./lease/shared-lease.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { Departure, LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
 
 // The events of a holder. Times are in ms.
 
@@ -29,8 +27,8 @@ export function tellLost(events: Events, by: Departure, heldFor: number, error: 
 
 /** Was the hold lost before its release was answered? Then its last user learns that. */
 export function lossOf(
-  { kind, context }: { readonly kind: LockKind; readonly context: { readonly events: Events } },
-  by: Departure & { readonly hold: Hold },
+  { kind, context }: { readonly kind: LeaseOwner["kind"]; readonly context: { readonly events: Events } },
+  by: Departure,
   heldFor: number,
   answer: ReleaseAnswer,
   isBroken: boolean,

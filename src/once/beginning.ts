@@ -1,14 +1,13 @@
 import { ClientClosedError, LockUnavailableError } from "../api/errors.ts";
 import type { Interval } from "../api/once.ts";
 import { nounOf } from "../api/wording.ts";
-import type { Cleanup } from "../core/cleanup.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import { refused } from "../core/lease/release-outcome.ts";
 import { backOff } from "../core/schedule.ts";
 import { FIRST_REPLY } from "../defaults.ts";
 import type { Callback } from "../redis/call.ts";
 import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
-import type { Transport } from "../redis/transport.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { type Abortable, pause } from "../util/abort.ts";
 import { clocks, now } from "../util/clock.ts";
 import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
@@ -17,11 +16,7 @@ import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
 export type Begun = Exclude<BeginAnswer, { readonly is: "stale" }>;
 
 /** What it needs of its client. */
-interface Client {
-  readonly commands: Transport;
-  readonly cleanup: Cleanup;
-  readonly isClosed: boolean;
-}
+type Client = Pick<LockManager, "commands" | "cleanup" | "isClosed">;
 
 /**
  * How one call gets its turn. It asks with one hold until Redis has answered, at most for as long

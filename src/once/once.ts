@@ -5,25 +5,20 @@ import type { Interval, OnceResult, Turn } from "../api/once.ts";
 import type { StoredSettings } from "../api/stored-settings.ts";
 import { Hold } from "../core/lease/hold.ts";
 import { HoldIds } from "../redis/hold-ids.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { Following } from "../runtime/telemetry/following.ts";
 import { listen, unlisten } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Beginning, type Begun } from "./beginning.ts";
 import type { OnceScripts } from "./once-scripts.ts";
-import { Run, type RunClient } from "./run.ts";
-
-interface Client extends RunClient {
-  readonly clientId: string;
-  readonly isClosed: boolean;
-  newCaller(kind: Caller["kind"]): Caller;
-}
+import { Run } from "./run.ts";
 
 type Body<T> = (turn: Turn) => T | PromiseLike<T>;
 
 /** All functions that one client runs at most once per interval. */
 export class Once {
   readonly #scripts: OnceScripts;
-  readonly #client: Client;
+  readonly #client: LockManager;
   readonly #stored: StoredSettings;
   readonly #beginnings = new Set<Beginning>();
   readonly #runs = new Set<Run>();
@@ -31,7 +26,7 @@ export class Once {
   #ids: HoldIds | null = null;
   #whenEmpty: (() => void) | null = null;
 
-  constructor(scripts: OnceScripts, client: Client, stored: StoredSettings) {
+  constructor(scripts: OnceScripts, client: LockManager, stored: StoredSettings) {
     this.#scripts = scripts;
     this.#client = client;
     this.#stored = stored;

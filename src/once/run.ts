@@ -1,25 +1,18 @@
 import { LockLostError, LockUnavailableError } from "../api/errors.ts";
-import { type Caller, type Events, ofHolder, ofLoss } from "../api/events.ts";
+import type { Caller } from "../api/events.ts";
 import type { Interval, Turn } from "../api/once.ts";
 import { nounOf } from "../api/wording.ts";
-import type { Cleanup } from "../core/cleanup.ts";
 import type { Hold } from "../core/lease/hold.ts";
-import { releaseOutcome } from "../core/lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease } from "../core/lease/shared-lease.ts";
-import type { Watchdog } from "../core/lease/watchdog.ts";
+import { lossOf, tellAcquired, tellLost, tellReleased } from "../core/telling.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import type { Transport } from "../redis/transport.ts";
+import type { LockManager } from "../runtime/lock-manager.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import type { OnceScripts } from "./once-scripts.ts";
 import { TurnHandle } from "./turn.ts";
 
 /** What a run needs of its client. */
-export interface RunClient {
-  readonly commands: Transport;
-  readonly watchdog: Watchdog;
-  readonly cleanup: Cleanup;
-  readonly events: Events;
-}
+type Client = Pick<LockManager, "commands" | "watchdog" | "cleanup" | "events">;
 
 /**
  * A turn that has begun, and its body. The watchdog renews the turn while the body runs, and ends
@@ -33,7 +26,7 @@ export interface RunClient {
  */
 export class Run implements LeaseOwner {
   readonly kind: OnceScripts;
-  readonly context: RunClient;
+  readonly context: Client;
   readonly #interval: Interval;
   readonly #lease: SharedLease;
   readonly #over: () => void;
@@ -45,7 +38,7 @@ export class Run implements LeaseOwner {
    */
   constructor(
     kind: OnceScripts,
-    client: RunClient,
+    client: Client,
     hold: Hold,
     interval: Interval,
     caller: Caller,
@@ -71,8 +64,7 @@ export class Run implements LeaseOwner {
   async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
     const lease = this.#lease;
     const { events } = this.context;
-    if (events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waitedFor: waited, passed: false, kept: false });
+    tellAcquired(events, lease, waited, false, false);
     let outcome: { readonly value: T } | { readonly error: unknown };
     try {
       const go = () => body(new TurnHandle(lease));
@@ -95,8 +87,7 @@ export class Run implements LeaseOwner {
   async vacated(lease: SharedLease): Promise<void> {
     const { watchdog, events } = this.context;
     watchdog.leases.delete(lease);
-    if (events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), heldFor: clocks.mono.now() - lease.since });
+    tellReleased(events, lease, clocks.mono.now() - lease.since);
     // A body that throws at once must not run on one process after another.
     const isLeft = this.#hasThrown && this.#interval.onCrash === "again" && this.#rest > lease.hold.left();
     try {
@@ -116,10 +107,8 @@ export class Run implements LeaseOwner {
       const answer = await end();
       // A second copy of a command that freed the turn finds nothing.
       const clock = this.#rest <= 0 ? hold.token : 0;
-      const loss = releaseOutcome(hold, { ...answer, clock }, commands.epoch !== epoch, this.kind);
-      if (!loss) return;
-      lease.lostAtRelease(loss);
-      this.#tellLoss(lease, loss);
+      const held = clocks.mono.now() - lease.since;
+      lossOf(this, lease, held, { ...answer, clock }, commands.epoch !== epoch);
     } catch (error) {
       // RACE: without `end`, the turn would be free when the lease is over, and the body would run
       // a second time.
@@ -142,15 +131,10 @@ export class Run implements LeaseOwner {
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
-    this.context.watchdog.leases.delete(lease);
-    this.#tellLoss(lease, error);
+    const { watchdog, events } = this.context;
+    watchdog.leases.delete(lease);
+    tellLost(events, lease, clocks.mono.now() - lease.since, error);
     this.#over();
-  }
-
-  #tellLoss(lease: SharedLease, error: LockLostError): void {
-    const { events } = this.context;
-    const held = clocks.mono.now() - lease.since;
-    if (events.hears("lost")) events.tell("lost", ofLoss(lease, held, error));
   }
 
   renewed({ hold }: SharedLease, sent: Instant, answer: RenewAnswer): void {
