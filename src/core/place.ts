@@ -954,10 +954,6 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (this.isKept && hold.wantedAt !== null) this.#giveBackAlone();
     this.context.wanted.recalled(hold);
   }
-
-  wanted(lease: SharedLease): AbortSignal {
-    return this.context.wanted.signalOf(lease, this.kind);
-  }
 }
 
 /** What a place needs of its resource. */

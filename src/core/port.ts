@@ -24,7 +24,7 @@ export interface Port {
   /** Leases whose holders want to know when another caller waits. */
   readonly wanted: {
     readonly leases: { readonly size: number };
-    signalOf(lease: SharedLease, kind: LockKind): AbortSignal;
+    signalOf(lease: SharedLease): AbortSignal;
     recalled(hold: Hold): void;
     ended(hold: Hold): void;
   };

@@ -130,10 +130,6 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     if (failure) throw failure;
   }
 
-  wanted(lease: SharedLease): AbortSignal {
-    return this.context.wanted.signalOf(lease, this.kind);
-  }
-
   renewed(_: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (this.isOver) return;
     if (answer.is !== "renewed") {

@@ -41,7 +41,7 @@ export abstract class LeaseHandle implements BaseLease, ScopedLease {
   }
 
   get wanted(): AbortSignal {
-    return this.#shared.owner.wanted(this.#shared);
+    return this.#shared.owner.context.wanted.signalOf(this.#shared);
   }
 
   get held(): boolean {

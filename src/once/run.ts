@@ -12,7 +12,7 @@ import type { OnceScripts } from "./once-scripts.ts";
 import { TurnHandle } from "./turn.ts";
 
 /** What a run needs of its client. */
-type Client = Pick<LockManager, "commands" | "watchdog" | "cleanup" | "events">;
+type Client = Pick<LockManager, "commands" | "watchdog" | "cleanup" | "events" | "wanted">;
 
 /**
  * A turn that has begun, and its body. The watchdog renews the turn while the body runs, and ends
@@ -140,11 +140,6 @@ export class Run implements LeaseOwner {
   renewed({ hold }: SharedLease, sent: Instant, answer: RenewAnswer): void {
     if (answer.is === "renewed") hold.renewed(sent, answer);
     else this.#lease.lose(answer.is);
-  }
-
-  /** No caller waits for a turn. */
-  wanted(): AbortSignal {
-    return new AbortController().signal;
   }
 }
 

@@ -38,12 +38,12 @@ export class WantedSignals {
    * Aborts when another caller waits for the lock. Never for a kind whose waiters do not notify the
    * holder.
    */
-  signalOf(lease: SharedLease, kind: LockKind): AbortSignal {
+  signalOf(lease: SharedLease): AbortSignal {
     const known = this.#controllers.get(lease);
     if (known) return known.signal;
     const controller = new AbortController();
     this.#controllers.set(lease, controller);
-    if (kind.answer && lease.held) this.#watch(lease);
+    if (lease.owner.kind.answer && lease.held) this.#watch(lease);
     return controller.signal;
   }
 

@@ -338,14 +338,14 @@ export interface LeaseOwner {
    * for the caller that has the hold by now.
    */
   renewed(by: SharedLease, sent: Instant, answer: RenewAnswer): void;
-  /** Aborts when another caller waits for the lock. */
-  wanted(lease: SharedLease): AbortSignal;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;
     /** Tells Redis how often the lock was entered. Left out: Redis does not count. */
     readonly recount?: (hold: Hold, count: number) => Promise<RenewAnswer["is"]>;
     readonly mode?: "read" | "write";
+    /** Left out: no waiter notifies the holder. */
+    answer?(name: string, nonce: string, is: "busy" | "idle"): void;
     /** How inspections name a hold, with its random bits. Left out: by its id. */
     shownAs?(hold: Hold): string;
   };
@@ -353,7 +353,11 @@ export interface LeaseOwner {
   readonly writer?: SharedLease | null;
   /** For a writer: one more lease, of a reader inside its own, which may outlive it. */
   readInside?(writer: SharedLease, terms: Terms): SharedLease;
-  readonly context: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
+  readonly context: {
+    readonly events: Events;
+    readonly watchdog: { readonly timers: Timers };
+    readonly wanted: { signalOf(lease: SharedLease): AbortSignal };
+  };
 }
 
 /** The last user of a hold that ends: a lease, or, after that has left, a record of it. */
