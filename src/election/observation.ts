@@ -1,5 +1,6 @@
 import type { Leader } from "../api/election.ts";
 import { LockUnavailableError } from "../api/errors.ts";
+import { backOff } from "../core/schedule.ts";
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
@@ -10,13 +11,11 @@ import {
   OBSERVE_PERIOD,
   OBSERVE_UNHEARD,
   RECHECK_SPREAD,
-  RETRY_MAX,
-  RETRY_MIN,
 } from "../defaults.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
-import { between, doubling } from "../util/random.ts";
+import { between } from "../util/random.ts";
 import { CallTimer } from "../util/timers.ts";
 import type { ElectionKind, Observed } from "../wires/election.ts";
 import { News } from "./news.ts";
@@ -207,7 +206,7 @@ export class Observation {
     }
     if (error && this.#failures === 0)
       events.report(unavailable(this.#name, "its leader could not be read this time", error, "Election"));
-    const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
+    const pause = backOff(this.#failures++);
     this.#tell();
     this.#restFor(clocks.mono.now() + pause);
   }

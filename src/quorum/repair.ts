@@ -14,6 +14,7 @@ import type { RenewAnswer } from "../redis/replies.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
 import { clientTimer } from "../util/client-timer.ts";
 import { clocks, now } from "../util/clock.ts";
+import { doubling } from "../util/random.ts";
 import { clearTimeout } from "../util/real-timers.ts";
 import type { NodeVote } from "./node-vote.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -142,9 +143,7 @@ export class KeptQuorumHold extends QuorumHold {
   #goOn(): void {
     const isWhole = this.#lacking === 0;
     if (isWhole) this.#tries = 0;
-    const retry = isWhole
-      ? Number.POSITIVE_INFINITY
-      : Math.min(RETRY_MAX, REPAIR_MIN * 2 ** Math.min(this.#tries++, 10));
+    const retry = isWhole ? Number.POSITIVE_INFINITY : doubling(this.#tries++, REPAIR_MIN, RETRY_MAX, 0);
     const delay = Math.min(retry, Math.max(this.#untilLook(), REPAIR_MIN));
     // RACE: a renewal may overtake a pending vote, and that node says "gone"; then the vote comes.
     // Two timers would run side by side, and `end()` knows only one: the other would bring the hold
