@@ -4,7 +4,7 @@ import type { Callback } from "../redis/call.ts";
 import type { GrantProtocol } from "../redis/keys.ts";
 import type { AttemptAnswer, HolderFlag, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
 import type { Hold } from "./lease/hold.ts";
-import type { Renewer } from "./lease/renewer.ts";
+import type { Named, Renewer } from "./lease/renewer.ts";
 import type { Terms } from "./lease/terms.ts";
 
 export type { Callback } from "../redis/call.ts";
@@ -149,12 +149,7 @@ export interface LockKind extends Renewer, Admin {
    * they do. Rejects with NotReplicatedError when too few have. `flag`: the digit that the lock
    * gets; left out: unchanged.
    */
-  confirm(
-    hold: { readonly name: string; readonly id: string; readonly label: string },
-    ttl: number,
-    timeout: number,
-    flag?: HolderFlag,
-  ): Promise<RenewAnswer>;
+  confirm(hold: Named, ttl: number, timeout: number, flag?: HolderFlag): Promise<RenewAnswer>;
   /**
    * Ends idle holds, up to `batch` of one server in one command. `isFirst`: no batch was sent just
    * before. RACE: a process that is ending reads no answer, so it would not learn that the server

@@ -1,7 +1,7 @@
 import type { Leader } from "../api/election.ts";
 import type { Party } from "../api/party.ts";
 import type { Hold } from "../core/lease/hold.ts";
-import type { Renewal } from "../core/lease/renewer.ts";
+import type { Named, Renewal } from "../core/lease/renewer.ts";
 import type { Callback, Leavable, Meant } from "../core/lock-kind.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
@@ -29,12 +29,6 @@ interface Proclamation {
   readonly number: number;
   readonly value: string;
   isUnderWay: boolean;
-}
-
-interface Term {
-  readonly id: string;
-  readonly label: string;
-  readonly name: string;
 }
 
 /** While a slot moves, a renewal of the lock alone must still be in time. */
@@ -93,7 +87,7 @@ export class ElectionKind extends HandoffKind {
    * Stores which client leads. `lease`: in ms. A rejection means that the value may be stored; the
    * next renewal stores it again.
    */
-  proclaim(term: Term, value: string, lease: number): Promise<"stands" | "gone" | "taken"> {
+  proclaim(term: Named, value: string, lease: number): Promise<"stands" | "gone" | "taken"> {
     const number = (this.#said.get(term.id)?.number ?? 0) + 1;
     const said = { number, value, isUnderWay: true };
     this.#said.set(term.id, said);
@@ -101,7 +95,7 @@ export class ElectionKind extends HandoffKind {
   }
 
   async #say(
-    { id, label, name }: Term,
+    { id, label, name }: Named,
     said: Proclamation,
     lease: number,
   ): Promise<"stands" | "gone" | "taken"> {

@@ -2,7 +2,7 @@ import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { Party } from "../api/party.ts";
 import type { Hold } from "../core/lease/hold.ts";
-import type { Renewal } from "../core/lease/renewer.ts";
+import type { Named, Renewal } from "../core/lease/renewer.ts";
 import type { Ask, Callback, Leavable, LockKind, Meant, YieldAsk } from "../core/lock-kind.ts";
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Sent } from "../redis/call.ts";
@@ -265,7 +265,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     return this.commands.run(lua.leave, this.keysOf({ name }).script, args);
   }
 
-  protected override ownerOf({ id, label }: { readonly id: string; readonly label: string }): string {
+  protected override ownerOf({ id, label }: Named): string {
     return id + label;
   }
 
