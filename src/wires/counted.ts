@@ -178,7 +178,6 @@ export class CountedKind extends HoldScripts implements LockKind {
     }
     const { commands } = this;
     const keys = this.#keysOf(hold.name);
-    const isKnown = this.knownIn === commands.epoch;
     const wanted = this.#wanted(ask);
     const { units, upTo, of, passes } = wanted;
     const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
@@ -198,10 +197,7 @@ export class CountedKind extends HoldScripts implements LockKind {
       label,
       nonce: ask.nonce ?? "",
     });
-    // The first command of a connection checks the rights of its user.
-    if (!isKnown) args.push(commands.keys.anyChannel);
-    const script = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(new Statement(commands, script, keys, args), this.#attempted, ask);
+    commands.send(this.checked(lua.acquire, lua.firstAcquire, keys, args), this.#attempted, ask);
   }
 
   /** Asks whether more readers may enter a hold, and raises its end if no caller waits. */
@@ -210,11 +206,8 @@ export class CountedKind extends HoldScripts implements LockKind {
   }
 
   #recheck(ask: Ask | JoinAsk, joins: 0 | 1, entryTtl: number, isCounted: boolean): void {
-    const { commands } = this;
     const { hold, lease } = ask;
-    const isKnown = this.knownIn === commands.epoch;
-    const script = isKnown ? lua.recheck : lua.firstRecheck;
-    const args = ordered(script, {
+    const args = ordered(lua.recheck, {
       hold: hold.id,
       lease,
       joins,
@@ -222,9 +215,8 @@ export class CountedKind extends HoldScripts implements LockKind {
       stays: entryTtl,
       counted: isCounted ? 1 : 0,
     });
-    if (!isKnown) args.push(commands.keys.anyChannel);
-    const statement = new Statement(commands, script, this.#keysOf(hold.name), args);
-    commands.send(statement, this.#attempted, ask);
+    const statement = this.checked(lua.recheck, lua.firstRecheck, this.#keysOf(hold.name), args);
+    this.commands.send(statement, this.#attempted, ask);
   }
 
   readonly #attempted = (

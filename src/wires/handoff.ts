@@ -135,9 +135,6 @@ export class HandoffKind extends HoldScripts implements LockKind {
     const { commands } = this;
     const { hold, mode, lease, passes, reserves, flag, after, nonce } = ask;
     const owner = hold.id + hold.label;
-    // On a connection whose rights are unknown, the script checks them first.
-    const isKnown = this.knownIn === commands.epoch;
-    const first = isKnown ? [] : [commands.keys.anyChannel];
     if (mode === "again") {
       const { entryTtl, channel } = ask;
       const args = ordered(lua.recheck, {
@@ -149,8 +146,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
         counted: channel?.counted ? 1 : 0,
         told: flag,
       });
-      const lines = isKnown ? lua.recheck : lua.firstRecheck;
-      commands.send(new Statement(commands, lines, script, [...args, ...first]), this.#attempted, ask);
+      commands.send(this.checked(lua.recheck, lua.firstRecheck, script, args), this.#attempted, ask);
       return;
     }
     const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
@@ -166,8 +162,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       nonce: nonce ?? "",
     });
     const keys = after ? commands.keysOf([...script.names, this.keysOf(after).lock]) : script;
-    const lines = isKnown ? lua.acquire : lua.firstAcquire;
-    commands.send(new Statement(commands, lines, keys, [...args, ...first]), this.#acquired, ask);
+    commands.send(this.checked(lua.acquire, lua.firstAcquire, keys, args), this.#acquired, ask);
   }
 
   readonly #attempted = this.attempted((reply) => read(PLACES, reply));

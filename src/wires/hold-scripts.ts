@@ -1,3 +1,4 @@
+import type { RedisArgument } from "../api/redis.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import type { Named, Renewal } from "../core/lease/renewer.ts";
 import type { Ask, AttemptOptions, LockKind } from "../core/lock-kind.ts";
@@ -16,6 +17,8 @@ import {
   type HolderFlag,
   type RenewAnswer,
 } from "../redis/replies.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
+import { Statement } from "../redis/statement.ts";
 
 /** No reply has given the server's time yet: a command may run whenever it arrives. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -113,6 +116,13 @@ export abstract class HoldScripts {
       this.knownIn = epoch;
       return answer;
     };
+  }
+
+  /** `first` is `known` with a check of the user's rights, for a connection's first command. */
+  protected checked(known: Script, first: Script, keys: ScriptKeys, args: RedisArgument[]): Statement {
+    const { commands } = this;
+    if (this.knownIn === commands.epoch) return new Statement(commands, known, keys, args);
+    return new Statement(commands, first, keys, [...args, commands.keys.anyChannel]);
   }
 
   /**
