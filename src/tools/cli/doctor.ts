@@ -1,4 +1,5 @@
 import { visible } from "../../util/visible.ts";
+import { isWaited } from "../ui/survey.ts";
 import { duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { type Connected, connect } from "./connection.ts";
@@ -6,7 +7,6 @@ import { DeadlockReport, type KnownDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
-import { isWaited } from "./listing.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };

@@ -1,7 +1,8 @@
 // The locks that `ls` and `top` show.
 import type { Listed, LockClient } from "../../index.ts";
-import { isStandby, showParty, waitingProcesses } from "../../inside.ts";
+import { showParty, waitingProcesses } from "../../inside.ts";
 import { visible } from "../../util/visible.ts";
+import { isWaited, longestWait } from "../ui/survey.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";
 import type { Column } from "./table.ts";
@@ -46,17 +47,13 @@ export async function* listed(
   }
 }
 
-/** Does a process wait for it, and not only stand by? */
-export const isWaited = (lock: Listed): boolean => (lock.waiters?.length ?? 0) > 0 && !isStandby(lock);
-
 /** ms of the longest wait; 0: no process waits, or candidates stand by. */
-const longestWait = (lock: Listed): number =>
-  isWaited(lock) ? Math.max(0, ...(lock.waiters ?? []).map(({ waitedFor }) => waitedFor ?? 0)) : 0;
+const waitOf = (lock: Listed): number => (isWaited(lock) ? (longestWait(lock) ?? 0) : 0);
 
 const waitingNow = (lock: Listed): number => (isWaited(lock) ? waitingProcesses(lock) : 0);
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {
-  wait: (a, b) => longestWait(b) - longestWait(a) || waitingNow(b) - waitingNow(a) || ORDERS.held(a, b),
+  wait: (a, b) => waitOf(b) - waitOf(a) || waitingNow(b) - waitingNow(a) || ORDERS.held(a, b),
   held: (a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0) || ORDERS.name(a, b),
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
@@ -90,8 +87,7 @@ export const COLUMNS: readonly Column<Listed>[] = [
   },
   {
     title: "LONGEST",
-    show: (lock) =>
-      isWaited(lock) ? showDuration(longestWait(lock)) : lock.waiters?.length ? "standby" : "–",
+    show: (lock) => (isWaited(lock) ? showDuration(waitOf(lock)) : lock.waiters?.length ? "standby" : "–"),
     weight: 0,
     goes: 2,
     right: true,

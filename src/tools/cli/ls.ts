@@ -1,11 +1,12 @@
 import type { Listed } from "../../index.ts";
 import { quoteWhole } from "../../util/quote.ts";
+import { isWaited } from "../ui/survey.ts";
 import { flag, onlyOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { DeadlockReport, matching, sayDeadlocks } from "./deadlocks.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { COLUMNS, cellsOf, isWaited, LISTING, listed, sorted } from "./listing.ts";
+import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
 import { table } from "./table.ts";
 

@@ -118,7 +118,7 @@ export const isWaited = (lock: Pick<Listed, "kind" | "holder" | "waiters">): boo
  * In ms. The first in the queue has not always waited longest: callers of another priority or mode
  * may overtake.
  */
-function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
+export function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;
   for (const { waitedFor } of waiters ?? [])
     if (waitedFor !== null && waitedFor > (longest ?? -1)) longest = waitedFor;
