@@ -15,12 +15,8 @@ import { queueMicrotask } from "../util/real-timers.ts";
 export class RecheckGroup {
   readonly #places: Place[] = [];
 
-  get isEmpty(): boolean {
-    return this.#places.length === 0;
-  }
-
   isFirst(place: Place): boolean {
-    return this.isEmpty || this.#places[0] === place;
+    return this.#places.length === 0 || this.#places[0] === place;
   }
 
   /**

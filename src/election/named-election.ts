@@ -31,10 +31,7 @@ import { Observer } from "./observer.ts";
 import { LeaderTerm } from "./term.ts";
 
 /** What a candidate wants. */
-interface Candidacy {
-  readonly value: string;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
+interface Candidacy extends ReturnType<typeof checkCampaign> {
   /** Also ends the leader's work. */
   readonly ending?: AbortSignal | undefined;
 }

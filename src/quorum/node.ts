@@ -84,10 +84,6 @@ export class QuorumNode extends NodeCommands {
     };
   }
 
-  detach(): void {
-    this.commands.detach();
-  }
-
   get state(): NodeState {
     if (this.commands.ended || this.commands.isAway) return "away";
     if (this.#twin !== null) return "twin";

@@ -77,7 +77,7 @@ export class Quorum implements Transport {
   }
 
   detach(): void {
-    for (const node of this.nodes) node.detach();
+    for (const { commands } of this.nodes) commands.detach();
   }
 
   /**
