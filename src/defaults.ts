@@ -103,6 +103,8 @@ export const DEAF_LOSSES = 5;
 export const DEAF_STEADY = 10_000;
 /** The same reason is reported again after this time, while it lasts. */
 export const DEAF_AGAIN = 60_000;
+/** A client warns of the same trouble again after this time. */
+export const WARN_AGAIN = 60_000;
 /** How long `check()` may take: a readiness probe waits a second or a few. */
 export const CHECK_TIMEOUT = 2_000;
 /** How long `close()` lets holders finish. */

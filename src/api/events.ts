@@ -1,4 +1,5 @@
 import { EventEmitter } from "eventemitter3";
+import { WARN_AGAIN } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { detached } from "../util/detached.ts";
 import { warn } from "../util/warn.ts";
@@ -202,8 +203,6 @@ export function checkEvent(event: unknown): void {
   throw refuse(TypeError, "Cannot add a listener", "event", `one of ${known}`, event);
 }
 
-const MINUTE = 60_000;
-
 /** The holds of a client that an observer follows: src/runtime/telemetry. */
 export interface FollowedHolds {
   /** Runs the body of the call that has this hold in the observer's context. */
@@ -385,7 +384,7 @@ export class Events extends EventEmitter {
   #warn({ code, message, stack = "", cause }: LockError): void {
     const now = clocks.mono.now();
     const last = this.#warned.get(code);
-    if (last !== undefined && now - last < MINUTE) return;
+    if (last !== undefined && now - last < WARN_AGAIN) return;
     this.#warned.set(code, now);
     const detail = cause instanceof Error ? `${stack}\nCaused by: ${cause.stack}` : stack;
     warn(message, code, detail);

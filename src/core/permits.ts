@@ -5,7 +5,7 @@
 import { PASS_TIME, PERMITS_MAX } from "../defaults.ts";
 import { type Applicant, fits, isTooLong } from "./fits.ts";
 import type { Hold } from "./lease/hold.ts";
-import type { Terms } from "./lease/terms.ts";
+import type { Terms, WantedPermits } from "./lease/terms.ts";
 import type { Run } from "./lock-kind.ts";
 
 /** What is known of permits that this process has. */
@@ -95,7 +95,7 @@ export function isFor({ units, permits }: Run, terms: Terms): boolean {
 /** How many permits a caller wants. */
 export const unitsOf = ({ permits }: Terms): number => permits?.units ?? 1;
 
-const permitsOf = ({ permits }: Terms): { readonly units: number; readonly of: number | null } =>
-  permits ?? ONE;
+const permitsOf = ({ permits }: Terms): WantedPermits => permits ?? ONE;
 
-const ONE = { units: 1, of: null };
+/** Of as many as are stored. */
+export const ONE: WantedPermits = { units: 1, of: null };

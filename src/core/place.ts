@@ -5,7 +5,7 @@ import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import {
   type AttemptAnswer,
-  type ReleaseAnswer,
+  RELEASED,
   type RenewAnswer,
   unavailable,
   type YieldAnswer,
@@ -1005,6 +1005,3 @@ type Channel = NonNullable<Attempt["channel"]>;
 
 /** Where no caller waits, or no message grants the lock, messages are not needed. */
 export const UNHEARD: Channel = { name: "", isHeard: false, counted: false };
-
-/** The old hold of a yield whose answer is about the new one. */
-const RELEASED: ReleaseAnswer = { is: "released" };

@@ -16,7 +16,7 @@ import type { Events } from "../api/events.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { ForceUnlockOptions } from "../api/options.ts";
 import { nounOf } from "../api/wording.ts";
-import type { SharedLease } from "../core/lease/shared-lease.ts";
+import { itself } from "../core/lease/shared-lease.ts";
 import type { Terms } from "../core/lease/terms.ts";
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
 import { checkForceUnlock } from "../locks/arguments.ts";
@@ -147,8 +147,6 @@ export class NamedElection implements Election {
     }
   }
 }
-
-const itself = (shared: SharedLease): SharedLease => shared;
 
 /** Did the call or its body end because this signal aborted? */
 const isAbortBy = (signal: AbortSignal, error: unknown): boolean =>

@@ -1,7 +1,7 @@
 import type { ForceUnlockOptions } from "../api/options.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "../api/semaphore.ts";
 import { nounOf } from "../api/wording.ts";
-import type { SharedLease } from "../core/lease/shared-lease.ts";
+import { itself, type SharedLease } from "../core/lease/shared-lease.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import { waitingHere } from "../core/waiter.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
@@ -145,7 +145,5 @@ export class CountingSemaphore implements Semaphore {
  */
 const KEY = "semaphore";
 const UNSHARED = { isOrdered: false, isReentrant: true, callSite: null };
-
-const itself = (shared: SharedLease): SharedLease => shared;
 
 inspectAs(CountingSemaphore, "Semaphore");

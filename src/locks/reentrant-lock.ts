@@ -3,7 +3,7 @@ import type { Inspection, Lock, LockBody, Recalled } from "../api/lock.ts";
 import type { ForceUnlockOptions, RecallOptions } from "../api/options.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import { nounOf } from "../api/wording.ts";
-import type { SharedLease } from "../core/lease/shared-lease.ts";
+import { itself, type SharedLease } from "../core/lease/shared-lease.ts";
 import type { LockKind } from "../core/lock-kind.ts";
 import { waitingHere } from "../core/waiter.ts";
 import { unavailable } from "../redis/replies.ts";
@@ -249,8 +249,6 @@ type Method = (...args: never[]) => unknown;
 const PLAIN: Taken = { isOrdered: false, isReentrant: true, callSite: null };
 const taken = ({ reentrant, callSite }: Request): Taken =>
   callSite ? { isOrdered: false, isReentrant: reentrant, callSite } : PLAIN;
-
-const itself = (shared: SharedLease): SharedLease => shared;
 
 inspectAs(ReentrantLock, "Lock");
 refuseRenamedMethods(ReentrantLock, RENAMED.lock);

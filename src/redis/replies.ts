@@ -53,6 +53,9 @@ export interface ReleaseAnswer {
   readonly clock?: number;
 }
 
+/** The hold has ended by this release. */
+export const RELEASED: ReleaseAnswer = { is: "released" };
+
 /** Of a yield: the place of the new hold, or the state of the old one if it had ended. */
 export type YieldAnswer = Placed | ReleaseAnswer;
 

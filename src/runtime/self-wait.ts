@@ -3,6 +3,7 @@ import type { SharedLease } from "../core/lease/shared-lease.ts";
 import type { Watchdog } from "../core/lease/watchdog.ts";
 import type { Callers } from "../core/port.ts";
 import { selfWaitAt, selfWaiter, type Waiter } from "../core/waiter.ts";
+import { WARN_AGAIN } from "../defaults.ts";
 import { withoutBits } from "../redis/hold-ids.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
@@ -110,7 +111,7 @@ export class SelfWait {
     waiter.isWarned = true;
     if (this.#events.hears("wait"))
       this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), heldBy, waitedFor: waited });
-    if (at - this.#lastWarning < MINUTE) return;
+    if (at - this.#lastWarning < WARN_AGAIN) return;
     this.#lastWarning = at;
     const [where, cure] =
       heldBy === "this client"
@@ -167,5 +168,4 @@ const clients = new Set<WeakRef<SelfWait>>();
 
 /** Names made at run time can lead to any number of places. */
 const MOST_PLACES = 1_000;
-const MINUTE = 60_000;
 const LOOK_EVERY = 1_000;

@@ -17,6 +17,7 @@ import type {
   Sharing,
   YieldAsk,
 } from "../core/lock-kind.ts";
+import { ONE } from "../core/permits.ts";
 import type { Sent } from "../redis/call.ts";
 import { type Answer, type Args, ordered, type Procedure, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
@@ -35,6 +36,7 @@ import {
   type AttemptAnswer,
   asDigits,
   inspected,
+  RELEASED,
   type ReleaseAnswer,
   type YieldAnswer,
 } from "../redis/replies.ts";
@@ -82,8 +84,6 @@ const MODES: Readonly<Record<"read" | "write" | "semaphore", Mode>> = {
   },
 };
 
-const ONE: WantedPermits = { units: 1, of: null };
-
 /**
  * What a hold asks for: at least `units`, at most `upTo`, out of `of` (0: as many as are stored).
  */
@@ -98,8 +98,6 @@ interface Wanted {
 const digits = (number: number): string => String(number).padStart(7, "0");
 
 const wholeRelease: Script = { ...lua.release, isWhole: true };
-
-const RELEASED: ReleaseAnswer = { is: "released" };
 
 /** An attempt's, whichever script it has sent. */
 const PLACES = { ...lua.acquire.form.replies, gone: lua.recheck.form.replies.gone };

@@ -19,6 +19,7 @@ import {
   attemptOf,
   isApart,
   queueInspectionOf,
+  RELEASED,
   type ReleaseAnswer,
   type RenewAnswer,
   readHeld,
@@ -47,8 +48,6 @@ const releaseStays = { ...lua.releaseStays, isWhole: true as const };
 
 /** An attempt's, whichever script it has sent. */
 const PLACES = { ...lua.acquire.form.replies, gone: lua.recheck.form.replies.gone };
-
-const RELEASED: ReleaseAnswer = { is: "released" };
 
 const released = (reply: unknown): ReleaseAnswer =>
   reply === codes.RELEASED ? RELEASED : read(lua.release.form.replies, reply);

@@ -384,3 +384,6 @@ export function departed(
 }
 
 const GONE: RenewAnswer = { is: "gone", ttl: 0 };
+
+/** For a caller that takes a lease as it is. */
+export const itself = (shared: SharedLease): SharedLease => shared;

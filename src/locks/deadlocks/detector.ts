@@ -1,6 +1,6 @@
 import { circleText, DeadlockError } from "../../api/errors.ts";
 import type { Events } from "../../api/events.ts";
-import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../../defaults.ts";
+import { DEADLOCK_AFTER, DEADLOCK_AGAIN, WARN_AGAIN } from "../../defaults.ts";
 import type { Commands } from "../../redis/commands.ts";
 import { deadlocksLua as lua } from "../../redis/lua.generated.ts";
 import { isRefusal } from "../../redis/replies.ts";
@@ -156,7 +156,7 @@ export class Detector {
   /** At most once a minute. */
   #warn(what: string): void {
     const at = clocks.mono.now();
-    if (at - this.#lastWarning < MINUTE) return;
+    if (at - this.#lastWarning < WARN_AGAIN) return;
     this.#lastWarning = at;
     warn(what, "DEADLOCK");
   }
@@ -180,7 +180,6 @@ export function detectorOf(
   return new Detector(commands, context, seeing(inspections), option === "reject");
 }
 
-const MINUTE = 60_000;
 /**
  * One ring of the timer handles at most this many callers, and rings come no closer than this, in
  * ms.
