@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lease, Lock, PassingOptions } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { Keys } from "../../src/redis/keys.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 import { watchTraffic } from "../contract/observe.ts";
@@ -189,7 +188,8 @@ describe("localHandoffs of a lock", () => {
       await parties.join({ client: { prefix } }),
     ];
     // Ahead of the server's time, so that each token is the one after the last that was reserved.
-    await one.redis.set(new Keys(prefix, false).of(name).clock, (Date.now() + 3_600_000) * 1_000);
+    const ahead = (Date.now() + 3_600_000) * 1_000;
+    await one.redis.set(`${prefix}holdfast:clock`, ahead);
     const tokens: number[] = [];
     const take = async (lease: Lease): Promise<void> => {
       tokens.push(lease.token);
@@ -204,6 +204,7 @@ describe("localHandoffs of a lock", () => {
     await Promise.all(work);
     expect(tokens).toEqual([...tokens].sort((x, y) => x - y));
     expect(new Set(tokens).size).toBe(200);
+    expect(tokens[0]).toBeGreaterThan(ahead);
   });
 
   it.each([-1, 1.5, 1_001, "8", null, true])("are refused: %s", async (localHandoffs) => {
