@@ -104,8 +104,11 @@ const ON_NODE_REDIS = [
   "test/cli/run.test.ts",
 ];
 
+/** What a file leaves: no warning, and the server's clock as it was. */
+const EACH_FILE = ["test/support/warnings.ts", "test/support/shared-clock.ts"];
+
 /** Files share a process, and not its modules. */
-const FRESH_MODULES = ["test/support/fresh-modules.ts", "test/support/warnings.ts"];
+const FRESH_MODULES = ["test/support/fresh-modules.ts", ...EACH_FILE];
 
 export default defineConfig({
   test: {
@@ -258,7 +261,7 @@ export default defineConfig({
     ],
     // Nothing is retried: a test that fails on a machine that is suspended for a second is wrong.
     globalSetup: ["test/support/machine-first.ts", "test/support/redis-for-tests.ts"],
-    setupFiles: ["test/support/warnings.ts"],
+    setupFiles: EACH_FILE,
     // Long: a busy machine takes seconds to start a process. Tests of shorter times have their own
     // limits.
     testTimeout: 60_000,
