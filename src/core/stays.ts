@@ -1,4 +1,4 @@
-import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW } from "../defaults.ts";
+import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW, WARN_AGAIN } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import type { HolderFlag, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
@@ -235,7 +235,7 @@ export class Stays {
   recalled(name: string): void {
     const mono = clocks.mono.now();
     const late = !isSet(this.#sweeping) ? 0 : mono - this.#sweeping.at;
-    if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
+    if (late < RECALL_LATE || mono - this.#warnedAt < WARN_AGAIN) return;
     this.#warnedAt = mono;
     warn(
       `Another process wanted ${quote(name)}, which this one had cached, and was answered up to ${duration(late)} late, ` +
@@ -282,8 +282,6 @@ interface Client {
   readonly commands: Transport;
   readonly window: number;
 }
-
-const MINUTE = 60_000;
 
 /** Clients of this process that cache locks, or did. */
 const lingering = new Set<Stays>();
