@@ -347,6 +347,27 @@ describe("a cached lock", () => {
     }),
   );
 
+  test.each(["the key", "all keys"] as const)(
+    "Redis loses %s while it is idle: the next caller has it at once, alone",
+    (what) =>
+      scene(async (world) => {
+        const [one, other] = await keeper(world);
+        // The last renewal of its use is over.
+        await world.pass(FRESH + 50);
+        if (what === "all keys") world.redis.dropAll();
+        else world.redis.drop("lock:a");
+        const { result: next, took } = await world.timed(other.take("lock"));
+        expect(took).toBeLessThan(BY_MESSAGE);
+        // It must ask.
+        expect(await one.tryTake("lock")).toBeNull();
+        const again = one.take("lock");
+        await next.unlock();
+        const { token, unlock } = await again;
+        expect(token).toBeGreaterThan(next.token);
+        await unlock();
+      })(),
+  );
+
   test(
     "forceUnlock(), and the process does not answer within 50 ms: another caller may get it, with a larger token",
     scene(async (world) => {

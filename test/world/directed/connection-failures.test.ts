@@ -261,6 +261,7 @@ describe("the release is slow", () => {
     "unlock() resolves although the key ends first",
     scene(async (world) => {
       const [holder, other] = world.processes(2);
+      const lost = holder.heard("lost");
       const held = await holder.take("lock", { lease: 2_000 });
       await world.pass(1_000);
       holder.commands.freeze(3_000);
@@ -269,6 +270,7 @@ describe("the release is slow", () => {
       const { took } = await world.timed(waiting);
       expect(took).toBeLessThanOrEqual(1_000 + R);
       await unlocking;
+      expect([lost, held.lease.signal.aborted]).toEqual([[], false]);
       await (await waiting).unlock();
     }),
   );

@@ -13,6 +13,11 @@ const cutBoth = (one: SceneProcess): void => {
 
 const ON_THE_WAY: Readonly<Record<string, (world: Scene, one: SceneProcess) => Promise<void>>> = {
   "with the first try": (_, one) => one.on("acquire").sent(() => one.commands.cut()),
+  "before SUBSCRIBE": async ({ pass }, one) => {
+    await one.on("acquire").answered();
+    await pass(0.1);
+    one.messages.cut();
+  },
   "before SUBSCRIBE is acknowledged": async ({ pass }, one) => {
     await one.on("acquire").answered();
     await pass(0.3);
@@ -58,6 +63,25 @@ describe("a connection is cut", () => {
         await held.unlock();
         await inTurn(world, waiting[0]);
       })(),
+  );
+
+  test(
+    "while the grant is under way: the re-check after the reconnect finds it",
+    scene(async (world) => {
+      const [near, far] = world.processes(2);
+      const { held, waiting } = await parked(world, far, [near]);
+      const cut = far.on("release").executed(() => cutBoth(near));
+      await held.unlock();
+      await cut;
+      const granted = world.redis.holds("lock:a");
+      const found = near.on("recheck").executed();
+      const { result: lease, took } = await world.timed(waiting[0]);
+      await found;
+      expect(took).toBeLessThan(100);
+      expect(lease.token).toBeGreaterThan(held.token);
+      expect(world.redis.holds("lock:a")).toEqual(granted);
+      await lease.unlock();
+    }),
   );
 
   test(

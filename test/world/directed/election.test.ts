@@ -225,18 +225,21 @@ test(
 test(
   "both connections of an observer break: it sees the current state afterwards, and receives messages again",
   scene(async (world) => {
-    const [one, watcher] = world.processes(2);
+    const [one, two, watcher] = world.processes(3);
     const term = await campaign(one, "one");
     const { seen, end } = observe(watcher);
     await world.pass(50);
     watcher.cutOff(1_000);
-    await term.proclaim("two");
+    await term.resign();
+    const next = await campaign(two, "two");
     await world.pass(1_200);
     expect(seen.at(-1)).toBe("two");
-    await term.proclaim("three");
+    await next.proclaim("three");
     await world.pass(5);
     expect(seen.at(-1)).toBe("three");
-    await term.resign();
+    await next.resign();
+    await world.pass(5);
+    expect(seen.at(-1)).toBeNull();
     await end();
   }),
 );
@@ -329,10 +332,12 @@ test(
     const { term, waiting } = await led(world, one, two);
     world.redis.setBack(3_600_000);
     await world.pass(2 * L);
-    expect(term.held).toBe(true);
+    const shown = await two.client.election("e").leader();
+    expect([term.held, shown?.token]).toEqual([true, term.token]);
     await term.resign();
     const { result: next, took } = await world.timed(waiting[0] as Promise<Term>);
     expect(took).toBeLessThan(BY_MESSAGE);
+    expect(next.token).toBeGreaterThan(term.token);
     await next.resign();
   }),
 );

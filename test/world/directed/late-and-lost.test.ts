@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { scene } from "./scene.ts";
-import { BY_MESSAGE, L, parked, R } from "./steps.ts";
+import { BY_MESSAGE, L, outcomeOf, parked, R } from "./steps.ts";
 
 // What a cheaper exchange with Redis would break: commands that run long after they were sent, or
 // whose process is gone.
@@ -36,7 +36,7 @@ test(
     world.shows(/two holders of lock:a/);
     const lease = await taking;
     expect(lease.token).toBeGreaterThan(later.token);
-    await later.unlock().catch(() => {}); // it finds its loss
+    expect((await outcomeOf(later.unlock()))?.[0]).toBe("LOCK_LOST");
     await lease.unlock();
   }),
 );

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { UnfencedLease } from "../../../src/index.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneLease, SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, inTurn, L, outcomeOf, parked, R, W, warm } from "./steps.ts";
@@ -98,6 +99,8 @@ describe("the reply is lost and the command fails", () => {
       await lost;
       expect([await outcome, held.held]).toEqual([UNAVAILABLE, false]);
       expect(world.redis.holders("lock:a")).toEqual([]);
+      // Told once.
+      expect(await outcomeOf((held.lease as UnfencedLease).unlock())).toBeNull();
     }),
   );
 

@@ -113,6 +113,20 @@ describe.each(REDISSON)("%s", (kind) => {
       await next.unlock();
     }),
   );
+
+  test(
+    "the reply to a release is lost, and it comes again to a free lock: no loss",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const held = await one.take(kind);
+      const cut = one.on("release").executed(() => one.commands.cut());
+      const unlocking = held.unlock();
+      await cut;
+      await one.on("release").executed();
+      await unlocking;
+      expect(world.redis.hash(KEYS[kind]).size).toBe(0);
+    }),
+  );
 });
 
 describe("redissonFencedLock", () => {

@@ -73,17 +73,35 @@ test(
   }),
 );
 
-test(
-  "Redis hangs for longer than the lease: the signal aborts before another caller is inside",
-  scene(async (world) => {
-    const [holder, other] = world.processes(2);
-    const { held, waiting } = await parked(world, holder, [other]);
-    world.redis.pause(L + 5_000);
-    const next = await waiting[0];
-    expect(held.lease.signal.reason).toMatchObject({ reason: "expired" });
-    await next.unlock();
-    await held.unlock().catch(() => {});
-  }),
+test.each([
+  ["Redis hangs", ({ redis }: Scene) => redis.pause(L + 5_000)],
+  [
+    "the holder's command connection is half open",
+    (_: Scene, holder: SceneProcess) => holder.commands.freeze(2 * L),
+  ],
+] as const)(
+  "%s for longer than the lease: the signal aborts at its deadline, before another caller is inside",
+  (_, fault) =>
+    scene(async (world) => {
+      const [holder, other] = world.processes(2);
+      const { held, waiting } = await parked(world, holder, [other]);
+      const errors = holder.heard("error");
+      const rest = world.redis.left("lock:a");
+      fault(world, holder);
+      const { took } = await world.timed(
+        new Promise<void>((resolve) => held.lease.signal.addEventListener("abort", () => resolve())),
+      );
+      expect(took).toBeGreaterThan(0.98 * rest);
+      expect(took).toBeLessThan(rest);
+      expect(held.lease.signal.reason).toMatchObject({ reason: "expired" });
+      expect(errors[0]).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      const next = await waiting[0];
+      // Its late renewals and its `leave` harm no caller.
+      await world.pass(2 * L);
+      expect([next.held, world.redis.holders("lock:a")]).toEqual([true, [other.number]]);
+      expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "expired"]);
+      await next.unlock();
+    })(),
 );
 
 test(

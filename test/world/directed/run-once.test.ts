@@ -124,6 +124,25 @@ describe("runOnce", () => {
   );
 
   test(
+    "the process is paused for longer than the lease: its late end takes nothing from the run that is under way",
+    scene(async (world) => {
+      const [one, other, third] = world.processes(3);
+      const lost = outcomeOf(run(one, () => one.sleep(EVERY)));
+      await world.pass(1_000);
+      one.pause(3 * LEASE);
+      await world.pass(LEASE);
+      const heir = run(other, async (turn) => {
+        await other.sleep(EVERY - 5_000);
+        return turn.held;
+      });
+      expect(await lost).toEqual(["LOCK_LOST", "expired"]);
+      expect(await run(third, () => {})).toMatchObject({ ran: false, running: true });
+      expect(await heir).toEqual({ ran: true, value: true });
+      expect(await run(third, () => {})).toMatchObject({ ran: false, running: false });
+    }),
+  );
+
+  test(
     "close() while the body runs, and `grace` ends: LOCK_LOST, closed",
     scene(async (world) => {
       const [one, other] = world.processes(2);
@@ -225,18 +244,22 @@ describe("runOnce", () => {
     }),
   );
 
-  test(
-    "the reply to its end is lost, and the command comes again: no loss",
+  test.each([
+    ["", EVERY],
+    [", also if the interval is over by then", 20],
+  ] as const)("the reply to its end is lost, and the command comes again: no loss%s", (_, every) =>
     scene(async (world) => {
       const [one, other] = world.processes(2);
       const errors = one.heard("error");
       const cut = one.on("end").executed(() => one.commands.cut());
-      const call = run(one, () => "done");
+      const call = run(one, () => one.sleep(30).then(() => "done"), { every });
       await cut;
+      await one.on("end").executed();
       expect(await call).toEqual({ ran: true, value: "done" });
       expect(errors).toEqual([]);
-      expect(await run(other, () => {})).toMatchObject({ ran: false, running: false });
-    }),
+      if (every === EVERY) expect(await run(other, () => {})).toMatchObject({ ran: false, running: false });
+      else expect(world.redis.keys("job")).toEqual([]);
+    })(),
   );
 
   test(

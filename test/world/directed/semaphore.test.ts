@@ -1,10 +1,17 @@
 import { expect, test } from "vitest";
-import { scene } from "./scene.ts";
+import { type Scene, scene } from "./scene.ts";
 import { BY_MESSAGE, inTurn, L, outcomeOf, R, W } from "./steps.ts";
 
 // docs/guarantees.md, "semaphore". A semaphore of these scenes has three permits.
 
 const PERMITS = 3;
+
+/** The numbers that Redis has given to the holds that there are. */
+const numbers = ({ redis }: Scene): number[] =>
+  [...redis.hash("holdfast:semaphore:{sem:a}").values()].flatMap((field) => {
+    const [, number] = /^1p \d{13} \d+ (\d{16})/.exec(field) ?? [];
+    return number === undefined ? [] : [Number(number)];
+  });
 
 test(
   "two processes give different numbers: the second is refused while the semaphore is in use",
@@ -123,6 +130,26 @@ test(
     holder.crash();
     await world.pass(L + 1);
     expect(world.redis.holds("sem:a")).toEqual([]);
+    // The hash outlives the hold by a lease.
+    await world.pass(L);
+    expect(world.redis.keys("sem:a")).toEqual([]);
+  }),
+);
+
+test(
+  "the holder's process crashes, and no caller waits: the first that comes after its lease has the permits",
+  scene(async (world) => {
+    const [holder, other] = world.processes(2);
+    await holder.take("semaphore", { units: PERMITS });
+    const [before = 0] = numbers(world);
+    holder.crash();
+    await world.pass(world.redis.left("sem:a") - 5);
+    expect(await other.tryTake("semaphore")).toBeNull();
+    await world.pass(10);
+    const lease = await other.tryTake("semaphore", { units: PERMITS });
+    expect([lease?.held, world.redis.holders("sem:a")]).toEqual([true, [other.number]]);
+    expect(numbers(world)[0]).toBeGreaterThan(before);
+    await lease?.unlock();
   }),
 );
 
@@ -138,8 +165,8 @@ test(
     const { result: next, took } = await world.timed(waiting);
     expect(took).toBeLessThanOrEqual(rest + R);
     await world.pass(2 * L);
-    expect([held.held, next.held]).toEqual([false, true]);
-    await held.unlock().catch(() => {});
+    expect([held.held, held.lease.signal.aborted, next.held]).toEqual([false, true, true]);
+    expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "expired"]);
     expect(await holder.tryTake("semaphore")).toBeNull();
     await next.unlock();
   }),
@@ -159,6 +186,13 @@ test(
     const { result, took } = await world.timed(second);
     expect(took).toBeGreaterThan(W - 1);
     expect(took).toBeLessThanOrEqual(W + R);
+    await world.pass(30_000);
+    // It has read a grant that was over, and queues again.
+    expect([result.held, world.redis.holders("sem:a"), world.redis.queue("sem:a")]).toEqual([
+      true,
+      [other.number],
+      [paused.number],
+    ]);
     await result.unlock();
     await (await first).unlock();
   }),
@@ -248,8 +282,14 @@ test(
     const cut = one.on("release").executed(() => one.commands.cut());
     const unlocking = outcomeOf(held.unlock());
     await cut;
-    await inTurn(world, waiting);
+    const { result: next, took } = await world.timed(waiting);
+    expect(took).toBeLessThan(BY_MESSAGE);
     expect(await unlocking).toEqual(["LOCK_UNAVAILABLE", undefined]);
+    // What takes the lost release back.
+    await one.on("leave").executed();
+    await world.pass(1);
+    expect([held.held, next.held, await one.tryTake("semaphore")]).toEqual([false, true, null]);
+    await next.unlock();
   }),
 );
 
@@ -268,6 +308,80 @@ test(
     expect(took).toBeLessThanOrEqual(R);
     await result.unlock();
   }),
+);
+
+test(
+  "a process cannot reach Redis for less than its lease: it keeps its permits, its place and its turn",
+  scene(async (world) => {
+    const [one, other, third] = world.processes(3);
+    const held = await one.take("semaphore", { lease: 5_000 });
+    const rest = await other.take("semaphore", { units: 2 });
+    const first = one.take("semaphore", { units: 2 });
+    await world.pass(20);
+    const last = third.take("semaphore", { units: 2 });
+    await world.pass(20);
+    const places = world.redis.places("sem:a");
+    one.cutOff(500);
+    await world.pass(1_000);
+    expect([held.held, world.redis.places("sem:a")]).toEqual([true, places]);
+    await rest.unlock();
+    await inTurn(world, first, last);
+    await held.unlock();
+  }),
+);
+
+test(
+  "a process cannot reach Redis for longer than its lease: it knows before another one has its permits, and queues again",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    one.heard("error");
+    const held = await one.take("semaphore", { units: PERMITS });
+    const blocked = one.take("semaphore");
+    await world.pass(20);
+    const waiting = other.take("semaphore", { units: 2 });
+    await world.pass(100);
+    const rest = world.redis.left("sem:a");
+    const { signal } = held.lease;
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    one.cutOff(2 * L);
+    const [lost, next] = await Promise.all([world.timed(aborted), world.timed(waiting)]);
+    expect(lost.took).toBeLessThan(rest);
+    expect(next.took).toBeLessThanOrEqual(rest + R);
+    expect(await outcomeOf(held.unlock())).toEqual(["LOCK_LOST", "expired"]);
+    await world.pass(2 * L);
+    // It has queued again.
+    await (await blocked).unlock();
+    await next.result.unlock();
+  }),
+);
+
+test.each(["DEL", "FLUSHALL"] as const)(
+  "%s: holders notice at their next renewal, and waiters have what there is, and not more",
+  (how) =>
+    scene(async (world) => {
+      const [one, ...others] = world.processes(5);
+      const held = await one.take("semaphore", { units: PERMITS });
+      const before = Math.max(...numbers(world));
+      const calls = others.map((other) => other.take("semaphore"));
+      await world.pass(100);
+      world.shows(/two holders of sem:a/);
+      if (how === "DEL") world.redis.drop("sem:a");
+      else world.redis.dropAll();
+      const given = new Set<number>();
+      let [inside, most] = [0, 0];
+      const turns = calls.map(async (call) => {
+        const lease = await call;
+        most = Math.max(most, ++inside);
+        for (const number of numbers(world)) given.add(number);
+        await world.pass(L / 2);
+        inside--;
+        await lease.unlock();
+      });
+      await Promise.all(turns);
+      expect(held.lease.signal.reason).toMatchObject({ reason: "gone" });
+      expect([most, given.size, Math.min(...given) > before]).toEqual([PERMITS, 4, true]);
+      await held.unlock().catch(() => {});
+    })(),
 );
 
 test(
@@ -295,11 +409,15 @@ test(
     const held = await one.take("semaphore", { units: PERMITS });
     const waiting = other.take("semaphore");
     await world.pass(100);
+    const before = Math.max(...numbers(world));
     world.redis.setBack(3_600_000);
     await world.pass(2 * L);
     expect(held.held).toBe(true);
     await held.unlock();
-    await inTurn(world, waiting);
+    const { result: next, took } = await world.timed(waiting);
+    expect(took).toBeLessThan(BY_MESSAGE);
+    expect(Math.max(...numbers(world))).toBeGreaterThan(before);
+    await next.unlock();
   }),
 );
 
@@ -320,16 +438,34 @@ test(
 );
 
 test(
+  "the server's clock goes an hour back, and the holder crashes: forceUnlock() frees its permits",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    await one.take("semaphore", { units: 2 });
+    const waiting = other.take("semaphore", { units: 2 });
+    await world.pass(100);
+    world.redis.setBack(3_600_000);
+    one.crash();
+    await world.pass(2 * L);
+    expect(world.redis.left("sem:a")).toBeGreaterThan(3_500_000);
+    expect(await other.client.semaphore("sem:a", { permits: PERMITS }).forceUnlock()).toBe(1);
+    await inTurn(world, waiting);
+  }),
+);
+
+test(
   "the server's clock jumps an hour forward: `gone` at the next renewal, and the waiter has them at a re-check",
   scene(async (world) => {
     const [one, other] = world.processes(2);
     const held = await one.take("semaphore", { units: PERMITS });
     const waiting = other.take("semaphore");
     await world.pass(100);
+    const before = Math.max(...numbers(world));
     world.redis.setBack(-3_600_000);
     world.shows(/two holders of sem:a|believes that it holds it/);
     const { result: next, took } = await world.timed(waiting);
     expect(took).toBeLessThanOrEqual(R);
+    expect(Math.max(...numbers(world))).toBeGreaterThan(before);
     await world.pass(L / 3);
     expect(held.lease.signal.reason).toMatchObject({ reason: "gone" });
     await held.unlock().catch(() => {});

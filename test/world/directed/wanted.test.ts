@@ -123,10 +123,13 @@ test(
     one.heard("error");
     const held = await one.take("lock");
     const { wanted } = held.lease;
+    const messages = () =>
+      [...one.member.network.wires].filter(({ isOpen, end }) => isOpen && "subscribe" in end).length;
+    expect(messages()).toBe(1);
     await one.does(() => one.client.close({ grace: 0 }));
     await world.pass(100);
     expect([wanted.aborted, held.lease.signal.aborted]).toEqual([false, true]);
-    expect(world.redis.holders("lock:a")).toEqual([]);
+    expect([messages(), world.redis.holders("lock:a")]).toEqual([0, []]);
     await held.unlock().catch(() => {});
   }),
 );
