@@ -19,8 +19,6 @@ const REAL = "test/**/*.real.test.ts";
  * set `contractsOn`. In the default suite they run in virtual time.
  */
 const CONTRACTS = "test/**/*.contract.test.ts";
-/** These measure time, CPU or memory of large crowds: for a quiet machine, by hand. */
-const LATE = ["test/lock/ten-thousand-waiters.test.ts", "test/lock/try-lock-beside-waiters.test.ts"];
 /** These run in virtual time. */
 const VIRTUAL_TIME = [
   "test/contract/virtual-time.test.ts",
@@ -43,7 +41,7 @@ const ELSEWHERE = [OWN_SUITES, SUPPORT, FAULTS, REAL];
 /** Test files by their path, with their text. */
 const TEXTS = readdirSync("test")
   .flatMap((folder) => readdirSync(`test/${folder}`).map((file) => `test/${folder}/${file}`))
-  .filter((path) => path.endsWith(".test.ts") && !LATE.includes(path))
+  .filter((path) => path.endsWith(".test.ts"))
   .map((path) => [path, readFileSync(path, "utf8")] as const);
 
 const withText = (pattern: RegExp): string[] =>
@@ -118,7 +116,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [...ELSEWHERE, CONTRACTS, ...ALONE, ...FRESH, ...LATE, ...VIRTUAL_TIME],
+          exclude: [...ELSEWHERE, CONTRACTS, ...ALONE, ...FRESH, ...VIRTUAL_TIME],
           isolate: false,
         },
       },
@@ -166,7 +164,6 @@ export default defineConfig({
       // The contract of every lock kind on one real server, or on three masters, and what virtual
       // time repeats.
       { extends: true, test: { name: "real", include: [CONTRACTS, REAL], isolate: false } },
-      { extends: true, test: { name: "late", include: LATE, maxWorkers: 1 } },
       // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
       {
         extends: true,
