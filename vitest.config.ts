@@ -12,11 +12,9 @@ const SUPPORT = "test/support/**/*.test.ts";
 const FAULTS = "test/**/*.faults.test.ts";
 /** Each has three servers or five, which restart or step their clocks: with the other topologies. */
 const QUORUM_FAULTS = "test/quorum/*.faults.test.ts";
-/** On a real Redis, what other suites repeat in virtual time: the suite `real`, outside CI. */
-const REAL = "test/**/*.real.test.ts";
 /**
- * The promises of every lock kind: on one server in the suite `real`, and elsewhere in suites that
- * set `contractsOn`. In the default suite they run in virtual time.
+ * The promises of every lock kind: on one server in the suite `contracts`, and elsewhere in suites
+ * that set `contractsOn`. In the default suite they run in virtual time.
  */
 const CONTRACTS = "test/**/*.contract.test.ts";
 /** These run in virtual time. */
@@ -36,7 +34,7 @@ const SAME_AS_REDIS = "test/world/differential/*.test.ts";
 const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
 
 /** What is not in the default suite, whatever its text. */
-const ELSEWHERE = [OWN_SUITES, SUPPORT, FAULTS, REAL];
+const ELSEWHERE = [OWN_SUITES, SUPPORT, FAULTS];
 
 /** Test files by their path, with their text. */
 const TEXTS = readdirSync("test")
@@ -69,7 +67,7 @@ const SMOKE = [
   "test/linger/cached-lock.test.ts",
   "test/read-write/readers-and-writers.test.ts",
   "test/once/once.test.ts",
-  "test/multi-lock/processes.real.test.ts",
+  "test/multi-lock/opposite-orders.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",
   "test/quorum/quorum-lock.contract.test.ts",
@@ -93,9 +91,8 @@ const ON_NODE_REDIS = [
   "test/read-write/read-lock.contract.test.ts",
   "test/read-write/write-lock.contract.test.ts",
   "test/election/terms.test.ts",
-  ...["faults", "real"].flatMap((suite) =>
-    ["lost-replies", "resent-commands"].map((name) => `test/lock/${name}.${suite}.test.ts`),
-  ),
+  "test/lock/lost-replies.faults.test.ts",
+  "test/lock/resent-commands.faults.test.ts",
   // The program in a project that has node-redis only.
   "test/cli/ls-break-doctor.test.ts",
   "test/cli/inspect-and-top.test.ts",
@@ -161,9 +158,8 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
-      // The contract of every lock kind on one real server, or on three masters, and what virtual
-      // time repeats.
-      { extends: true, test: { name: "real", include: [CONTRACTS, REAL], isolate: false } },
+      // The contract of every lock kind on one real server, or on three masters.
+      { extends: true, test: { name: "contracts", include: [CONTRACTS], isolate: false } },
       // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
       {
         extends: true,
@@ -179,7 +175,7 @@ export default defineConfig({
         test: {
           name: "faults",
           include: [FAULTS, SUPPORT],
-          exclude: [OWN_SUITES, REAL, QUORUM_FAULTS],
+          exclude: [OWN_SUITES, QUORUM_FAULTS],
           isolate: false,
         },
       },

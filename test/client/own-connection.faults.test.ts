@@ -4,7 +4,7 @@ import { Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 // `connection: "own"`: only the client can replace its connection. When it does so is in
-// own-connection.real.test.ts.
+// test/world/directed/own-connection.test.ts.
 
 const stage = new Stage();
 

@@ -3,7 +3,8 @@ import { expect, it } from "vitest";
 import { failure } from "../contract/observe.ts";
 import { Stage } from "../support/stage.ts";
 
-// What else becomes of observers and leaders whose Redis cannot be reached is in connections.real.test.ts.
+// What else becomes of observers and leaders whose Redis cannot be reached is in
+// test/world/directed/election.test.ts and election-observers.test.ts.
 
 const stage = new Stage();
 

@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 import { AT_ONCE, besideKeepers, withKeeper } from "./keepers.ts";
 
 // A process that caches a lock exits, or the server evicts the key. What other faults do is in
-// cached-lock.real.test.ts.
+// test/world/directed/cached-locks.test.ts.
 
 const beside = besideKeepers();
 

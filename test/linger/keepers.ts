@@ -3,15 +3,13 @@ import { Beside } from "../support/beside.ts";
 import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { LINGERING } from "../support/stays.ts";
-import { TcpProxy } from "../support/tcp-proxy.ts";
 
 /** ms: less than `linger`, and than a re-check. */
 export const AT_ONCE = 700;
 
-/** Another process that caches a lock, behind a proxy. */
-export interface Keeper {
+/** Another process that caches a lock. */
+interface Keeper {
   readonly actor: Actor;
-  readonly proxy: TcpProxy;
   readonly lock: Onlooker;
 }
 
@@ -25,16 +23,13 @@ export const besideKeepers = (): Beside =>
   });
 
 export async function withKeeper(beside: Beside, use: (keeper: Keeper) => Promise<void>): Promise<void> {
-  const proxy = await TcpProxy.start(beside.server);
-  const actor = await Actor.start({ url: proxy.url, client: { ...LINGERING, replyTimeout: 1_000 } });
+  const client = { ...LINGERING, replyTimeout: 1_000 };
+  const actor = await Actor.start({ url: beside.server.url, client });
   const lock = new Onlooker(beside.here.redis, freshName());
   try {
     await actor.call("keep", lock.name);
-    await use({ actor, proxy, lock });
+    await use({ actor, lock });
   } finally {
-    proxy.thaw();
-    proxy.refuse(false);
     await actor.end().catch(() => {});
-    await proxy.stop();
   }
 }

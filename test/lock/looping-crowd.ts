@@ -4,14 +4,10 @@ import type { CrowdOptions, CrowdReport } from "../support/crowd.ts";
 import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { timedAwake } from "../support/stage.ts";
-import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-export interface Crowd {
+interface Crowd {
   readonly lock: Onlooker;
-  readonly proxy: TcpProxy;
-  readonly report: Promise<CrowdReport>;
-  end(): Promise<void>;
 }
 
 /** Another process whose callers take a lock again and again; it hears messages already. */
@@ -20,8 +16,7 @@ export async function crowd(
   options: Partial<CrowdOptions> & { ms: number },
   use: (crowd: Crowd) => Promise<void>,
 ): Promise<CrowdReport> {
-  const proxy = await TcpProxy.start(beside.server);
-  const actor = await Actor.start({ url: proxy.url });
+  const actor = await Actor.start({ url: beside.server.url });
   const lock = new Onlooker(beside.here.redis, freshName());
   try {
     // Its first wait subscribes.
@@ -32,13 +27,10 @@ export async function crowd(
     await actor.call("unlock", (await first)?.handle ?? 0);
     const report = actor.call("crowd", lock.name, { callers: 8, body: 0, ...options });
     await until(() => lock.holder());
-    await use({ lock, proxy, report, end: () => actor.end() });
-    proxy.thaw();
+    await use({ lock });
     return await report;
   } finally {
-    proxy.thaw();
     await actor.end();
-    await proxy.stop();
   }
 }
 

@@ -4,7 +4,7 @@ import { block } from "../support/block.ts";
 /** ms */
 export const LEASE = 800;
 
-export interface Held {
+interface Held {
   readonly signal: AbortSignal;
   readonly held: boolean;
   readonly remaining: number;

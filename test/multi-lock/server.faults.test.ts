@@ -5,7 +5,7 @@ import { three } from "../support/multi-locks.ts";
 import { MultiLockStage } from "./stage.ts";
 
 // The commands for several locks at a server that refuses them for lack of memory or of a right. What
-// other refusals and silence do is in server.real.test.ts.
+// other refusals and silence do is in test/world/directed/multi-lock-faults.test.ts.
 
 type Three = ReturnType<typeof three>;
 const stage = new MultiLockStage(5_000);

@@ -17,18 +17,4 @@ export class MultiLockStage extends Stage {
 
   readonly holders = (names: readonly string[]): Promise<string[]> =>
     Promise.all(names.map((name) => this.look(name).holder()));
-
-  /** What Redis knows of the locks, but for the time that is left. */
-  readonly scene = (names: readonly string[]): Promise<unknown> =>
-    Promise.all(
-      names.map(async (name) => {
-        const { lock, queue, clients } = this.look(name).keys;
-        const { redis } = this.far;
-        return [
-          await redis.get(lock),
-          await redis.zrange(queue, "0", "-1"),
-          await redis.zrange(clients, "0", "-1", "WITHSCORES"),
-        ];
-      }),
-    );
 }

@@ -10,7 +10,8 @@ import { OwnServer } from "../support/own-server.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
-// The timers of a run whose beginning is not answered. What else goes wrong is in once.real.test.ts.
+// The timers of a run whose beginning is not answered. What else goes wrong is in
+// test/world/directed/run-once.test.ts.
 
 const own = new OwnServer();
 let proxy: TcpProxy;

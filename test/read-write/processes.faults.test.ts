@@ -4,7 +4,8 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
-// A process that exits. What a killed or a stopped reader does is in processes.real.test.ts.
+// A process that exits. What a killed or a stopped reader does is in
+// test/world/directed/read-write.test.ts and read-write-joins.test.ts.
 
 const own = new OwnServer();
 

@@ -6,7 +6,7 @@ import { freshName } from "../support/fixture.ts";
 import { serverIs } from "../support/server-version.ts";
 import { SpinStage } from "./stage.ts";
 
-// What else callers of spinLock do while they wait is in spinning.real.test.ts.
+// What else callers of spinLock do while they wait is in test/world/directed/spinning.test.ts.
 
 const stage = new SpinStage();
 const { join } = stage;

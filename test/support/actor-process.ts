@@ -9,14 +9,12 @@ import {
   type Term,
 } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { block } from "./block.ts";
 import { nodeRedisLike } from "./carrier.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
-import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
 import { lockOf, type Maker } from "./permit.ts";
-import { Runs } from "./runs.ts";
+import { callOnce } from "./runs.ts";
 import { type Address, addressOf, openConnection } from "./servers/connection.ts";
 import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
@@ -61,8 +59,6 @@ interface Session {
 
 let session: Session | undefined;
 const leases: Lease[] = [];
-const runs = new Runs();
-let term: Term | undefined;
 const watches = new Map<number, StopWatch>();
 
 /** The commands of an actor; a handle refers to a lease, also after its unlock. */
@@ -94,7 +90,6 @@ const methods = {
   async runAsLeader(name: string, lease: number, list: string) {
     const { redis, locks } = current();
     const work = async (leading: Term): Promise<void> => {
-      term = leading;
       while (leading.held) {
         await redis.rpush(list, leading.token);
         await sleep(5);
@@ -105,18 +100,6 @@ const methods = {
       .runAsLeader({ value: `${process.pid}` }, work)
       .catch(() => {});
   },
-
-  /**
-   * Certainly leads, is stopped, and reports its state as soon as it continues: no other code has
-   * run by then.
-   */
-  stopAsLeader() {
-    term?.assertHeld();
-    process.kill(process.pid, "SIGSTOP");
-    return { held: term?.held, lost: term?.lost?.reason, aborted: term?.signal.aborted };
-  },
-
-  resign: () => term?.resign(),
 
   /** Holds one lock, and requests a second one when that is held too. Returns the outcome. */
   async nest(first: string, second: string) {
@@ -136,37 +119,11 @@ const methods = {
   /** A plain command that bypasses the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 
-  /**
-   * Takes the lock, requests a longer lease without awaiting the answer, and unlocks for another
-   * caller of this process.
-   */
-  async passBehindExtension(kind: Maker, name: string, ms: number) {
-    const lock = lockOf(current().locks, kind, name);
-    const first = await lock.lock();
-    const second = lock.lock();
-    first.extend(ms).catch(() => {});
-    first.unlock().catch(() => {});
-    return { handle: leases.push(await second) - 1 };
-  },
-
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
-  /** It is killed when the release is written, at the end of this turn. This is never answered. */
-  unlockAndDie(handle: number) {
-    void leaseOf(handle).unlock();
-    setImmediate(() => process.kill(process.pid, "SIGKILL"));
-    return new Promise(() => {});
-  },
-
-  /** Exits in the same turn, before anything is read. This is never answered. */
-  unlockExiting(handle: number) {
-    void leaseOf(handle).unlock();
-    process.exit();
-  },
-
   /**
-   * The same for callers that share a hold. The server knows the script: a script written then is
-   * not sent again.
+   * Exits in the turn in which callers that share a hold have unlocked, before anything is read.
+   * The server knows the script: a script written then is not sent again. This is never answered.
    */
   async unlockSharedExiting(kind: "read" | "semaphore", name: string) {
     const { locks } = current();
@@ -182,12 +139,6 @@ const methods = {
     process.exit();
   },
 
-  state(handle: number) {
-    const lease = leaseOf(handle);
-    const { held, token, signal } = lease;
-    return { held, remaining: lease.remaining, aborted: signal.aborted, token };
-  },
-
   /**
    * Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it
    * continues.
@@ -199,17 +150,8 @@ const methods = {
     await writers[how](current().redis, target, value, lease.token);
   },
 
-  /** Keeps the event loop busy. */
-  block,
-
   hammer: (kind: Maker, name: string, options: HammerOptions) =>
     hammer(current().redis, lockOf(current().locks, kind, name), options),
-
-  /** Takes several and keeps them; their tokens. */
-  async acquireAll(names: string[], wait?: number, lease?: number) {
-    const acquired = await current().locks.multiLock(names).tryLock(wait, lease);
-    return acquired && [...acquired.tokens.values()];
-  },
 
   /** Takes the lock and gives it back until this process keeps it with no caller inside. */
   keep: (name: string, often?: number) => keep(current(), name, often),
@@ -225,11 +167,6 @@ const methods = {
     });
   },
 
-  hammerAll: (options: HammerAllOptions) => hammerAll(current().redis, current().locks, options),
-
-  /** The process's wall clock. */
-  now: () => Date.now(),
-
   watchStop(handle: number) {
     watches.set(handle, new StopWatch(leaseOf(handle)));
   },
@@ -237,20 +174,11 @@ const methods = {
   stopReport: (handle: number) => watches.get(handle)?.report ?? null,
 
   /**
-   * Calls `once` with a body that ends when `endRun` says so; answers when the body runs, or will
-   * not run.
-   */
-  startRun: (name: string, options: OnceOptions) => runs.start(current().locks, name, options),
-
-  /** The turn of that body, and the outcome of the call. */
-  endRun: (run: number) => runs.end(run),
-
-  /**
    * Three callers that call `once` repeatedly for this many ms; returns when its bodies began, by
    * the server's clock.
    */
   callOnce: (name: string, options: OnceOptions, pause: number, ms: number) =>
-    runs.callFor(current().locks, name, options, pause, ms),
+    callOnce(current().locks, name, options, pause, ms),
 
   async close() {
     const { redis, others, locks } = current();

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import type { Lock, LockOptions } from "../../src/index.ts";
+import type { Lock } from "../../src/index.ts";
 
 export interface CrowdOptions {
   readonly callers: number;
@@ -7,47 +7,33 @@ export interface CrowdOptions {
   readonly ms: number;
   /** Time inside, in ms; 0: a turn of the event loop; null: none. */
   readonly body: number | null;
-  readonly options?: LockOptions;
 }
 
 /** One time that a caller had the lock. `at`: µs of the clock that all processes of a machine share. */
 interface CrowdTurn {
   readonly at: number;
   readonly token: number;
-  /** How many ms of its lease were left when it got the lock. */
-  readonly left: number;
 }
 
 export interface CrowdReport {
   readonly turns: readonly CrowdTurn[];
   /** How calls without the lock ended, and the losses that unlocks reported; each kind once. */
   readonly errors: readonly string[];
-  /** The greatest delay of a timer, in ms. */
-  readonly lag: number;
 }
 
 /** µs of the clock that all processes of a machine share. */
 export const micros = (): number => Number(process.hrtime.bigint() / 1_000n);
 
 /** Callers of one client that take a lock repeatedly, without a pause. */
-export async function crowd(
-  lock: Lock,
-  { callers, ms, body, options = {} }: CrowdOptions,
-): Promise<CrowdReport> {
+export async function crowd(lock: Lock, { callers, ms, body }: CrowdOptions): Promise<CrowdReport> {
   const turns: CrowdTurn[] = [];
   const errors = new Set<string>();
   const end = performance.now() + ms;
-  let lag = 0;
-  let last = performance.now();
-  const clock = setInterval(() => {
-    lag = Math.max(lag, performance.now() - last - 1);
-    last = performance.now();
-  }, 1);
   const caller = async (): Promise<void> => {
     while (performance.now() < end) {
       try {
-        const lease = await lock.lock(options);
-        turns.push({ at: micros(), token: lease.token, left: lease.remaining });
+        const lease = await lock.lock();
+        turns.push({ at: micros(), token: lease.token });
         if (body === 0) await nextTurn();
         else if (body !== null) await sleep(body);
         await lease.unlock();
@@ -58,6 +44,5 @@ export async function crowd(
     }
   };
   await Promise.all(Array.from({ length: callers }, caller));
-  clearInterval(clock);
-  return { turns, errors: [...errors], lag };
+  return { turns, errors: [...errors] };
 }

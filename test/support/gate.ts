@@ -9,8 +9,7 @@ export type Direction = "to server" | "to client";
 export class Gate {
   readonly #lines = { "to server": new DelayLine(), "to client": new DelayLine() };
   readonly #delay: (direction: Direction) => number;
-  /** In which direction nothing passes. */
-  #frozen: Direction | "both" | null = null;
+  #isFrozen = false;
   #late: (() => void)[] = [];
 
   /** @param delay called for every event when it comes, in ms */
@@ -20,27 +19,27 @@ export class Gate {
 
   pass(direction: Direction, event: () => void): void {
     const unlessFrozen = () => {
-      if (this.#frozen === "both" || this.#frozen === direction) this.#late.push(event);
+      if (this.#isFrozen) this.#late.push(event);
       else event();
     };
     this.#lines[direction].push(unlessFrozen, this.#delay(direction));
   }
 
-  /** From now on no event passes, in this direction or in both. */
-  freeze(direction: Direction | "both" = "both"): void {
-    this.#frozen = direction;
+  /** From now on no event passes, in either direction. */
+  freeze(): void {
+    this.#isFrozen = true;
   }
 
   /** Freezes in the middle of an event: the rest of it is the first to happen after the thaw. */
   freezeBefore(rest: () => void): void {
-    this.#frozen = "both";
+    this.#isFrozen = true;
     this.#late.unshift(rest);
   }
 
   /** All events pass that came in the meantime, in order. */
   thaw(): void {
-    this.#frozen = null;
-    while (this.#frozen === null) {
+    this.#isFrozen = false;
+    while (!this.#isFrozen) {
       const event = this.#late.shift();
       if (event === undefined) return;
       event();

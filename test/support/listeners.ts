@@ -8,8 +8,6 @@ interface Watched {
   readonly channels: Set<string>;
   /** How often it was lost, or a reconnect failed. */
   losses: number;
-  /** It does not reconnect by itself. */
-  isEnded: boolean;
   /** Its client has closed it, and it has no connection any more. */
   readonly isClosed: boolean;
 }
@@ -68,7 +66,6 @@ function watching(
   const watched = {
     channels: new Set<string>(),
     losses: 0,
-    isEnded: false,
     get isClosed() {
       return isClosed && inner?.isReady === false;
     },
@@ -83,10 +80,6 @@ function watching(
       watched.losses++;
       watched.channels.clear();
       events.lost(error);
-    },
-    ended() {
-      watched.isEnded = true;
-      events.ended();
     },
   };
   const wrap = (listener: Listener): Listener => {

@@ -88,10 +88,10 @@ export class ProxyConnection {
   }
 
   /**
-   * From now on nothing passes in this direction, or in both, not even the close of one side.
+   * From now on nothing passes, in either direction, not even the close of one side.
    */
-  freeze(direction?: Direction): void {
-    this.#gate.freeze(direction);
+  freeze(): void {
+    this.#gate.freeze();
   }
 
   /**

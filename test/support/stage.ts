@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import type { Lease, Lock } from "../../src/index.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { sharded } from "../../src/redis/script.ts";
@@ -110,19 +109,6 @@ export class Stage {
     await this.lock.queued(1);
     enough.abort("enough");
     if ((await left) !== "enough") throw new Error("Expected that it waits until it gives up");
-  }
-
-  /**
-   * `near` holds the lock of the present test; `far` waits for it, and after that another caller of
-   * `near`.
-   */
-  async contended(): Promise<{ held: Lease; others: Promise<Lease>; own: Promise<Lease> }> {
-    await this.warm(this.near);
-    const [near, far] = [this.near, this.far].map(({ locks }) => locks.lock(this.lock.name)) as [Lock, Lock];
-    const held = await near.lock();
-    const others = far.lock();
-    await this.lock.queued(1);
-    return { held, others, own: near.lock() };
   }
 
   /** One more client, by default with a direct connection; it is closed after the test. */

@@ -103,20 +103,6 @@ export class TcpProxy {
   }
 
   /**
-   * Redis receives and runs all commands, and their replies wait for `thaw()`; later connections
-   * work. A `cut()` loses them.
-   *
-   * @example
-   * proxy.holdReplies("commands");
-   * const counted = redis.incr("n");
-   * await until(async () => (await direct.get("n")) === "1");
-   * proxy.thaw(); // now it is answered
-   */
-  holdReplies(which: Which = "all"): void {
-    for (const connection of this.#select(which)) connection.freeze("to client");
-  }
-
-  /**
    * Separates the subscribers from Redis while commands pass, or commands while messages pass;
    * later connections too. The commands with which a client sets up a connection pass, or there
    * would be no later subscriber.

@@ -25,7 +25,7 @@ const QUICK = [
 const words = process.argv.slice(2);
 const files = words.filter((word) => !word.startsWith("--"));
 const chosen = words.includes("--quick") ? [...QUICK, ...files] : files;
-const suites = words.includes("--topologies") ? ["topologies"] : ["default*", "real"];
+const suites = words.includes("--topologies") ? ["topologies"] : ["default*", "contracts"];
 const cache = join(root, "node_modules", ".cache", "servers");
 
 /** Their paths, each program once, however many names it has. */
