@@ -175,7 +175,10 @@ export interface LockKind extends Renewer, Admin {
    * or up to as many as a hold has units.
    */
   readonly policy: "exclusive" | "shared" | "pooled";
-  /** Leaves a hold `stays` units; 0: it ends. Left out: a hold has one unit. */
+  /**
+   * Leaves a hold `stays` units; 0: it ends. Holds of several callers end by this, never by `release`.
+   * Left out: no caller shares its holds.
+   */
   shrink?(hold: Hold, stays: number, callback: Callback<ReleaseAnswer>): void;
   /**
    * For a read-write lock: which of the two it is, and its relation to the other. Left out: its

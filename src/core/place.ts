@@ -1,4 +1,4 @@
-import { LockLostError } from "../api/errors.ts";
+import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
 import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
@@ -49,7 +49,7 @@ import {
   SUBSCRIBING,
 } from "./states.ts";
 import type { UsedStay } from "./stays.ts";
-import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
+import { tellAcquired, tellLost, tellLostAlone, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -691,8 +691,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.drop();
     if (isNews) {
-      const nobody = departed(last, this.#firstToken ?? hold.token);
-      tellLost(this.context.events, nobody, 0, new LockLostError(hold.name, answer.is));
+      tellLostAlone(this, departed(last, this.#firstToken ?? hold.token), answer.is);
     }
     if (!caller.settled) this.#putBack(caller);
     if (isOver && !caller.settled && !last) this.#outrun(caller, sent);
@@ -922,13 +921,13 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
    * they left. RACE: one that waits for its own renewal learns the same by that.
    */
   lose(reason: LossReason, by: string | null = null): void {
-    const { hold, holder, last, context } = this;
+    const { hold, holder, last } = this;
     holder?.lose(reason, by);
     if (holder || this.claim || !this.isOurs || !hold || !last) return;
     const nobody = departed(last, this.#firstToken ?? hold.token);
     this.drop();
     this.ask();
-    tellLost(context.events, nobody, 0, new LockLostError(hold.name, reason));
+    tellLostAlone(this, nobody, reason);
   }
 
   lost(lease: SharedLease, error: LockLostError): void {

@@ -10,7 +10,7 @@ import type { Terms } from "./lease/terms.ts";
 import type { Line } from "./line.ts";
 import type { LockKind, Run } from "./lock-kind.ts";
 import { passes, serves, unitsOf } from "./permits.ts";
-import { type Home, SharedHold } from "./shared-hold.ts";
+import { SharedHold, type SharedHoldHome } from "./shared-hold.ts";
 import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -33,12 +33,11 @@ export class Pool extends SharedHold {
   /** Its unused units. Redis has them too, until a shrink says otherwise. */
   free: number;
   wasUsed = false;
-  readonly #resource: PoolHome;
+  declare protected readonly home: PoolHome;
 
   /** Has `units` units, but never more than requested, whatever a message says. */
-  constructor(resource: PoolHome, kind: LockKind, hold: Hold, run: Run, units: number) {
-    super(kind, resource, hold);
-    this.#resource = resource;
+  constructor(home: PoolHome, kind: LockKind, hold: Hold, run: Run, units: number) {
+    super(kind, home, hold);
     this.run = run;
     this.free = this.units = Math.min(units, run.upTo);
   }
@@ -122,7 +121,7 @@ export class Pool extends SharedHold {
 
   /** Units are free: serves the callers in line, in order, as far as they may have them. */
   #serveLine(): void {
-    const shared = this.#resource.shared(this.kind);
+    const shared = this.home.shared(this.kind);
     if (!shared?.line.first) return;
     const { line } = shared;
     for (let next = line.first; next && this.#passes(next); next = line.first) this.admit(line, next, true);
@@ -156,7 +155,7 @@ export class Pool extends SharedHold {
 }
 
 /** What a pool needs of its resource. */
-interface PoolHome extends Home {
+interface PoolHome extends SharedHoldHome {
   /** The place of all callers of a kind, and that it has lost some of them. Null: there is none. */
   shared(kind: LockKind): { readonly line: Line; served(): void } | null;
 }

@@ -1,4 +1,4 @@
-import { LockLostError } from "../api/errors.ts";
+import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import type { LossReason } from "../api/wording.ts";
 import { SHARE_TIME } from "../defaults.ts";
@@ -18,8 +18,8 @@ import { type KeptEnd, knownReads } from "./linger-learner.ts";
 import type { Callback, LockKind } from "./lock-kind.ts";
 import { isJoinable, isOpen, leaseFits, next, type Openness } from "./reads.ts";
 import type { RedisHealth } from "./redis-health.ts";
-import { type Home, type Leaver, SharedHold } from "./shared-hold.ts";
-import { tellAcquired, tellLost, tellReleased } from "./telling.ts";
+import { type Leaver, SharedHold, type SharedHoldHome } from "./shared-hold.ts";
+import { tellAcquired, tellLost, tellLostAlone, tellReleased } from "./telling.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -47,7 +47,7 @@ export class Readers extends SharedHold implements Openness {
   isJoining = false;
   /** How it stays here with no reader inside. Null: it never did. */
   keeping: Keeping | null = null;
-  readonly #resource: ReadersHome;
+  declare protected readonly home: ReadersHome;
   /** Did Redis take it as one that may stay here, so that it tells of writers? */
   readonly #lingers: boolean;
   /** The reader that came in last. */
@@ -56,9 +56,8 @@ export class Readers extends SharedHold implements Openness {
   #isInside: boolean;
 
   /** `inside`: it begins inside a writer's lease. */
-  constructor(resource: ReadersHome, kind: LockKind, hold: Hold, inside: Inside | null) {
-    super(kind, resource, hold, inside?.ending);
-    this.#resource = resource;
+  constructor(home: ReadersHome, kind: LockKind, hold: Hold, inside: Inside | null) {
+    super(kind, home, hold, inside?.ending);
     this.writer = inside?.writer ?? null;
     this.#isInside = inside !== null;
     this.#lingers = !inside && hold.flag === 2;
@@ -94,7 +93,7 @@ export class Readers extends SharedHold implements Openness {
    */
   #serve(line: Line, by: number): void {
     const { mono, wall } = now();
-    const until = Math.min(by, this.#resource.writerSince);
+    const until = Math.min(by, this.home.writerSince);
     // Listeners may make or abort calls meanwhile.
     for (const caller of [...line]) {
       if (caller.since > until) break;
@@ -109,7 +108,7 @@ export class Readers extends SharedHold implements Openness {
     // RACE: a writer of this process may not be in Redis's queue yet, and the answer to a question
     // sent before it came says that no caller waits. So this does not rely on what is known of the
     // hold.
-    if (isTurnSpent(mono) || this.#resource.writerSince < Number.POSITIVE_INFINITY) return null;
+    if (isTurnSpent(mono) || this.home.writerSince < Number.POSITIVE_INFINITY) return null;
     if (!this.#isOurs || next(this, terms, this.context.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
     const lease = this.take(terms, caller);
@@ -173,7 +172,7 @@ export class Readers extends SharedHold implements Openness {
 
   /** Asks whether a caller waits, and raises its end for a caller. */
   #join(place: Joining, head: Waiter): void {
-    const { health } = this.#resource;
+    const { health } = this.home;
     // RACE: a join counts as a user. Otherwise its answer could come after the last reader's
     // unlock, and would be about a hold that was given back.
     this.isJoining = true;
@@ -267,7 +266,7 @@ export class Readers extends SharedHold implements Openness {
   outlive(writer: SharedLease, held: number, kind: LockKind): Promise<void> {
     this.writer = null;
     this.#isInside = false;
-    this.#resource.began(this);
+    this.home.began(this);
     return new Promise((resolve) => {
       this.leavers.push({ lease: writer, held, resolve });
       this.shrink(1, kind);
@@ -283,7 +282,7 @@ export class Readers extends SharedHold implements Openness {
     if (!this.#lingers || terms.linger === 0 || kind === "multi" || stays.isClosed) return false;
     if (this.isClosed || hold.wantedAt !== null || hold.isRevoked) return false;
     // A writer of this process would recall it at once.
-    if (this.#resource.hasWriter) return false;
+    if (this.home.hasWriter) return false;
     const mono = clocks.mono.now();
     // RACE: a writer that queued after one that does not wait, and that got "busy", has notified no
     // holder. So Redis must have reported later that no caller waits.
@@ -319,7 +318,7 @@ export class Readers extends SharedHold implements Openness {
   /** It ends while idle, and its release is sent together with others. */
   takeLeave(): Callback<ReleaseAnswer> {
     this.leavers.push(this.#nobody());
-    return this.shrunk(0);
+    return this.startShrink(0);
   }
 
   protected giveBack(): void {
@@ -349,8 +348,7 @@ export class Readers extends SharedHold implements Openness {
     super.lose(reason, by);
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
-    if (isNews)
-      tellLost(this.context.events, this.#nobody().lease, 0, new LockLostError(this.hold.name, reason));
+    if (isNews) tellLostAlone(this, this.#nobody().lease, reason);
   }
 
   /** A user's time is over, or the hold's. */
@@ -401,7 +399,7 @@ interface Joining {
 }
 
 /** What readers need of their resource. */
-export interface ReadersHome extends Home {
+export interface ReadersHome extends SharedHoldHome {
   readonly health: RedisHealth;
   /** When the first writer of this process that waits has come; does one want to write at all? */
   readonly writerSince: number;

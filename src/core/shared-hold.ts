@@ -3,7 +3,7 @@ import type { Caller } from "../api/events.ts";
 import { failing } from "../api/stacks.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
-import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import { RELEASED, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { Ending } from "./ending.ts";
 import { atTurnEnd } from "./event-loop-turn.ts";
@@ -37,14 +37,14 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   /** Users that have left, and await an answer about it. */
   protected readonly leavers: Leaver[] = [];
   readonly ending: Ending;
-  readonly #home: Home;
+  protected readonly home: SharedHoldHome;
 
-  constructor(kind: LockKind, home: Home, hold: Hold, ending = new Ending()) {
+  constructor(kind: LockKind, home: SharedHoldHome, hold: Hold, ending = new Ending()) {
     this.kind = kind;
     this.context = home.port;
     this.hold = hold;
     this.ending = ending;
-    this.#home = home;
+    this.home = home;
   }
 
   /** Its last command is on its way. */
@@ -151,17 +151,17 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   protected end(): void {
     this.units = 0;
     this.context.inbox.forget(this.hold);
-    this.#home.ended(this);
+    this.home.ended(this);
     this.settle();
   }
 
   /** Leaves it this many units; 0: it ends. `kind`: of those that have left. */
-  shrink(units: number, kind = this.kind): void {
-    kind.shrink?.(this.hold, units, this.shrunk(units, kind));
+  protected shrink(units: number, kind = this.kind): void {
+    kind.shrink?.(this.hold, units, this.startShrink(units, kind));
   }
 
   /** The same, where the command is sent together with others. */
-  protected shrunk(units: number, kind = this.kind): Callback<ReleaseAnswer> {
+  protected startShrink(units: number, kind = this.kind): Callback<ReleaseAnswer> {
     const { hold, context, ending } = this;
     const { commands, cleanup } = context;
     const { epoch } = commands;
@@ -174,7 +174,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     cleanup.releases++;
     const done = (failures: readonly (LockError | null)[] = []): void => {
       cleanup.releases--;
-      if (leavers.length > 1) this.#home.gather();
+      if (leavers.length > 1) this.home.gather();
       for (const [i, { lease, resolve }] of leavers.entries()) {
         const failure = failures[i];
         lease.settle();
@@ -184,22 +184,25 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     };
     return {
       answered: (answer) => {
-        if (units === 0) ending.answered({ answer, isBroken: commands.epoch !== epoch });
-        if (answer.is === "released") {
-          done();
-          return;
+        const isBroken = commands.epoch !== epoch;
+        if (units === 0) ending.answered({ answer, isBroken });
+        if (answer.is === "released") done();
+        else if (units === 0) {
+          const by = { kind, context };
+          context.events.step(() =>
+            done(leavers.map(({ lease, held }) => lossOf(by, lease, held, answer, isBroken))),
+          );
+        } else {
+          if (!this.isOver) this.lose("gone");
+          const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer, kind));
+          void Promise.all(found).then(done);
         }
-        if (!this.isOver) this.lose("gone");
-        const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer));
-        void Promise.all(found).then(done);
       },
       failed: (error) => {
         if (units === 0) {
           ending.answered({ answer: null, error });
           context.leave(kind, hold);
-        }
-        // A hold that is over by now has had a last command, which is tried again.
-        else if (!this.isOver) this.#shrinkAgain(kind);
+        } else this.#shrinkAgain(kind);
         done(leavers.map(() => unconfirmed(hold, error, kind)));
       },
     };
@@ -208,13 +211,15 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   /**
    * A shrink was not answered: until Redis has processed one, others wait for those units, at most
    * for as long as the hold lives. RACE: more units may be freed meanwhile. A hold only shrinks, so
-   * commands with the units of their time may arrive in any order.
+   * commands with the units of their time may arrive in any order. RACE: the command that ends the
+   * hold may be under way, and sent again after this one: it would find no hold, and report a loss.
    */
   #shrinkAgain(kind: LockKind): void {
     const { hold, context } = this;
     const withdraw = (): Promise<ReleaseAnswer> =>
       new Promise((answered, failed) => {
-        kind.shrink?.(hold, this.units, { answered, failed });
+        if (this.isOver) answered(RELEASED);
+        else kind.shrink?.(hold, this.units, { answered, failed });
       });
     context.cleanup.add({ withdraw }, hold, hold.mayLive);
   }
@@ -254,11 +259,16 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    * A command of a user that has left found no hold. Resolves with what its call rejects with: its
    * loss, or that its release is not confirmed; null: it has lost nothing. RACE: see `Ending`.
    */
-  async foundNone(by: Departure, held: number, answer: ReleaseAnswer): Promise<LockError | null> {
+  protected async foundNone(
+    by: Departure,
+    held: number,
+    answer: ReleaseAnswer,
+    kind = this.kind,
+  ): Promise<LockError | null> {
+    const { context, hold } = this;
     const ended = await this.ending.outcome();
-    if (ended === null) return lossOf(this, by, held, answer, false);
-    if (ended.answer) return lossOf(this, by, held, ended.answer, ended.isBroken === true);
-    return unconfirmed(this.hold, ended.error, this.kind);
+    if (ended && !ended.answer) return unconfirmed(hold, ended.error, kind);
+    return lossOf({ kind, context }, by, held, ended?.answer ?? answer, ended?.isBroken === true);
   }
 
   // ---- it is lost
@@ -310,7 +320,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   }
 }
 
-/** A user that has left, and whose command waits for the end of a turn of the event loop. */
+/** A user that has left, and awaits the answer to a command that was sent, or will be in this turn. */
 export interface Leaver {
   readonly lease: Departure;
   readonly held: number;
@@ -318,7 +328,7 @@ export interface Leaver {
 }
 
 /** What it needs of its resource. */
-export interface Home {
+export interface SharedHoldHome {
   readonly port: Port;
   ended(hold: SharedHold): void;
   /** Several callers that leave get their answers together, and may come back together. */

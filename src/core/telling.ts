@@ -1,5 +1,6 @@
-import type { LockLostError } from "../api/errors.ts";
+import { LockLostError } from "../api/errors.ts";
 import { type Events, ofHolder, ofLoss } from "../api/events.ts";
+import { type LossReason, nounOf } from "../api/wording.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import { releaseOutcome } from "./lease/release-outcome.ts";
 import type { Departure, LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
@@ -25,9 +26,25 @@ export function tellLost(events: Events, by: Departure, heldFor: number, error: 
   if (events.hears("lost")) events.tell("lost", ofLoss(by, heldFor, error));
 }
 
+/** Whose hold it was. */
+interface Teller {
+  readonly kind: LeaseOwner["kind"];
+  readonly context: { readonly events: Events };
+}
+
+/** It was lost with no caller inside: callers that have left may have lost it before that. */
+export function tellLostAlone({ kind, context }: Teller, by: Departure, reason: LossReason): void {
+  tellLost(
+    context.events,
+    by,
+    0,
+    new LockLostError(by.name, reason, undefined, undefined, null, nounOf(kind)),
+  );
+}
+
 /** Was the hold lost before its release was answered? Then its last user learns that. */
 export function lossOf(
-  { kind, context }: { readonly kind: LeaseOwner["kind"]; readonly context: { readonly events: Events } },
+  { kind, context }: Teller,
   by: Departure,
   heldFor: number,
   answer: ReleaseAnswer,

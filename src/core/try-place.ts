@@ -24,6 +24,11 @@ export class TryPlace extends Place {
   /** How many had come when the last try was sent, and whether one of them caused it. */
   #heard = 0;
   #isWoken = false;
+  /**
+   * The next time to try for a caller so that it has its answer in time: for one in the line, or for one
+   * that has left it. Kept, because a line may be long.
+   */
+  #lastTry = Number.POSITIVE_INFINITY;
 
   constructor(resource: Home, kind: LockKind) {
     super(resource, kind);
@@ -73,15 +78,24 @@ export class TryPlace extends Place {
     }
   }
 
+  override join(caller: Waiter): void {
+    if (this.kind.wake.by === "time") this.#mayBeLast(caller, clocks.mono.now());
+    super.join(caller);
+  }
+
+  #mayBeLast(caller: Waiter, at: number): void {
+    const last = lastTryOf(caller);
+    if (last > at && last < this.#lastTry) this.#lastTry = last;
+  }
+
   /** Tries again after `ms`, because no message will come, and in time for each of its callers. */
   #pause(ms: number): void {
     const at = clocks.mono.now();
-    let due = at + ms;
-    for (const caller of this.line) {
-      const last = lastTryOf(caller);
-      if (last > at && last < due) due = last;
+    if (this.#lastTry <= at) {
+      this.#lastTry = Number.POSITIVE_INFINITY;
+      for (const caller of this.line) this.#mayBeLast(caller, at);
     }
-    this.#sleepFor(SLEEPING, due - at);
+    this.#sleepFor(SLEEPING, Math.min(ms, this.#lastTry - at));
   }
 
   #sleepFor(state: State, ms: number): void {

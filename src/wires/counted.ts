@@ -162,8 +162,8 @@ export class CountedKind extends HoldScripts implements LockKind {
       if (sharing) this.sharing = sharing;
       // A fair reader has its own hold.
       this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
-      // Callers of a semaphore keep their place while their process has permits: a release need not
-      // queue them.
+      // Not for a semaphore: its callers keep their place while their process has permits, so a release
+      // need not queue them.
       this.yield = (old, ask) => this.#yield(old, ask);
     }
   }

@@ -27,7 +27,11 @@ function watch(caller: Waiter): void {
 }
 
 /** How many steps `calls` times tryLock() of a held lock take beside so many parked callers. */
-async function stepsBeside(kind: "lock" | "redissonLock", parked: number, calls: number): Promise<number> {
+async function stepsBeside(
+  kind: "lock" | "redissonLock" | "spinLock",
+  parked: number,
+  calls: number,
+): Promise<number> {
   const holder = createTestLocks();
   const crowd = holder.test.another();
   onTestFinished(
@@ -48,7 +52,7 @@ async function stepsBeside(kind: "lock" | "redissonLock", parked: number, calls:
   return taken;
 }
 
-it.each(["lock", "redissonLock"] as const)(
+it.each(["lock", "redissonLock", "spinLock"] as const)(
   "tryLock() examines no more callers beside a crowd than beside a few: %s",
   async (kind) => {
     const { add } = Line.prototype;

@@ -360,7 +360,7 @@ export interface LeaseOwner {
   };
 }
 
-/** The last user of a hold that ends: a lease, or, after that has left, a record of it. */
+/** A user that leaves a hold: a lease, or, after that has left, a record of it. */
 export interface Departure extends LockEvent {
   readonly token: number;
   /**

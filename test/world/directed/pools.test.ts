@@ -434,6 +434,27 @@ describe("callers that share a hold", () => {
   );
 
   test(
+    "and of which one's release failed, and is due again while the last one's is sent anew: that one has lost nothing",
+    scene(async (world) => {
+      const [mine, theirs] = world.processes(2);
+      const [first, last] = await two(world, mine, theirs, { lease: 20_000 });
+      const lost = mine.heard("lost");
+      world.redis.refuse("LOADING");
+      expect((await outcomeOf(first.unlock()))?.[0]).toBe("LOCK_UNAVAILABLE");
+      await mine.on("release").refused();
+      world.redis.refuse(null);
+      world.redis.flushScripts();
+      world.delay(500);
+      const unknown = mine.on("release").unknown(() => world.redis.learnScripts());
+      const unlocking = last.unlock();
+      await unknown;
+      await unlocking;
+      await world.pass(5_000);
+      expect([lost, world.redis.holds("sem:a")]).toEqual([[], []]);
+    }),
+  );
+
+  test(
     "and of which one found no hold, and then Redis refuses the end of it: both calls reject",
     scene(async (world) => {
       const [mine, theirs] = world.processes(2);

@@ -326,9 +326,8 @@ export const kept: readonly Plant[] = [
     bug: "A listener of `lost` takes the lock, and enters the hold that was lost.",
     promise: "No two callers are inside at a time.",
     file: "src/core/place.ts",
-    replaces:
-      "    this.drop();\n    this.ask();\n    tellLost(context.events, nobody, 0, new LockLostError(hold.name, reason));",
-    by: "    tellLost(context.events, nobody, 0, new LockLostError(hold.name, reason));\n    this.drop();\n    this.ask();",
+    replaces: "    this.drop();\n    this.ask();\n    tellLostAlone(this, nobody, reason);",
+    by: "    tellLostAlone(this, nobody, reason);\n    this.drop();\n    this.ask();",
     test: {
       project: "world",
       file: KEPT,
@@ -340,8 +339,8 @@ export const kept: readonly Plant[] = [
     bug: "The renewal for the next caller finds no key, and `lost` has only the last token.",
     promise: "A loss says from which token on Redis has not confirmed the lock.",
     file: "src/core/place.ts",
-    replaces: "departed(last, this.#firstToken ?? hold.token);\n      tellLost",
-    by: "departed(last);\n      tellLost",
+    replaces: "tellLostAlone(this, departed(last, this.#firstToken ?? hold.token), answer.is)",
+    by: "tellLostAlone(this, departed(last), answer.is)",
     test: {
       project: "world",
       file: KEPT,
