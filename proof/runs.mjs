@@ -157,7 +157,7 @@ const reserved = "-DSTAYS -DQUEUES=2 -DENDLESS=1 -DROUNDS=1 -DURGENT -DTOKENS";
 const stayTokens = `${reserved} -DRESERVES_IF_LIKELY`;
 const parked = "-DFAULTS=2 -DCAN_CRASH_WAITING -DCAN_DROP";
 const always = (name, flags) => [name, flags, flags];
-/** Of stays, which the package does not have yet: what must hold. */
+/** Of stays: what must hold. */
 const STAY_HOLDS = [
   ["no fault", slowly(1), slowly(0)],
   ["claimed at any time", `${slowly(1)} -DCLAIMS`, null],
@@ -346,7 +346,7 @@ const COUNTED_HOLDS = [
   ["counted: waiting beside one that stays", `${sits} -DSITS=1 -DLONG=9 -DSCAN=9`, null],
 ];
 
-/** Of the rules of what the package does not have yet: those whose loss the short version finds too. */
+/** Of the rules of stays and counted resources: those whose loss the short version finds too. */
 const QUICK = [
   "WANT_IGNORED",
   "NO_FRESHNESS",

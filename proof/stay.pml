@@ -1,5 +1,5 @@
 /* Stays: what a lock, its messages and a lock queue have besides (STAYS). README.md says what is
- * modelled. The package does not do this yet.
+ * modelled.
  *
  *   KEEPERS=n        lock queues 0 to n - 1 keep the lock when it is unlocked (linger); the others
  *                    do not
