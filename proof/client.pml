@@ -139,11 +139,7 @@ inline sleep(first_) {
 #ifdef CALM
   if :: !calm -> due[t] = 0 :: else fi;
 #endif
-#if defined(FLAW_HEARD_ONCE_IS_ENOUGH)
-  if :: !cc && SUBSCRIBED(k) -> due[t] = 0 :: else fi;
-#elif !defined(FLAW_UNHEARD_ANSWER_COUNTS)
   if :: acked[t] -> due[t] = 0 :: else fi;
-#endif
   acked[t] = false;
 #endif
   skip
@@ -263,38 +259,25 @@ inline follow() {
 inline failed() {
   t = QUEUE_OF(ch);
   if
-  :: ck == LEAVE -> send(LEAVE, ch, 0)
-  :: ck == RELEASE -> undo(ch)
-  :: ck == YIELD -> undo(co)
+  :: ck == LEAVE || ck == RELEASE -> send(LEAVE, ch, 0)
+  :: ck == YIELD -> send(LEAVE, co, 0)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
   :: (ck == RENEW || ck == STAY) && IN_STAY(t) && h[t] == ch -> busy[t] = false; doubts()
   /* Race: the last copy of the acquire failed, and may have taken the lock for a hold that is over. */
-  :: MAY_TAKE(ck) && h[t] != ch -> undo(ch)
+  :: MAY_TAKE(ck) && h[t] != ch -> send(LEAVE, ch, 0)
   :: else
   fi;
   if
   :: ((ck == TRY || ck == QUEUE) && st[t] == ASKING || ck == YIELD && st[t] == YIELDING || (ck == CLAIM || ck == STAY) && st[t] == CLAIMING) && h[t] == ch ->
-     undo(ch); notHasty();
+     send(LEAVE, ch, 0); notHasty();
      if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
   :: else
   fi
 }
 
-inline undo(id) {
-#ifdef FLAW_NO_LEAVE
-  skip
-#else
-  send(LEAVE, id, 0)
-#endif
-}
-
 /* A duplicate of the subscriber is made when the self-test says that it is deaf, or not counted any more. */
 inline selfTest() {
-#ifndef FLAW_NO_DEAF_RULE
   if :: (deaf[k] || !sub[k]) && !HUNG(k) -> deaf[k] = false; subscribe() :: else fi
-#else
-  skip
-#endif
 }
 
 inline minus(from, less) { rem = (from > less -> from - less : 0) }
@@ -327,11 +310,7 @@ inline readReply() {
          * would be the same. */
         :: cr == HELD && ck != TRY && nobody[t] -> notHasty(); send(LEAVE, ch, 0); then = SEEK
         :: cr == HELD && ck != TRY && !nobody[t] -> notHasty(); park(); lag[t] = cd; sage[t] = 0
-        :: cr == STALE ->
-#ifndef FLAW_STALE_FORGOTTEN
-           send(LEAVE, ch, 0);
-#endif
-           then = SEEK
+        :: cr == STALE -> send(LEAVE, ch, 0); then = SEEK
         :: else -> then = SEEK
         fi
      :: ck == AGAIN && AGAIN_STATE(t) && h[t] == ch ->
@@ -405,19 +384,12 @@ inline readMessage() {
      :: lag[t] == UNKNOWN -> minus(WINDOW, sage[t])
      :: else -> minus(WINDOW + BACK, ca + lag[t])
      fi;
-#ifdef FLAW_DEADLINE_FROM_RECEIPT
-     rem = WINDOW;
-#endif
      dl[t] = (rem > WINDOW -> WINDOW : rem);
      token[t] = ct;
      granted_();
      then = FOUND
   :: !IS_RECALL && (st[t] == CLAIMING || IN_STAY(t)) && h[t] == ch
-  :: else ->
-#ifndef FLAW_STRAY_IGNORED
-     send(LEAVE, ch, 0)
-#endif
-     skip
+  :: else -> send(LEAVE, ch, 0)
   fi;
   follow()
 }

@@ -30,14 +30,9 @@
 #endif
 #ifdef URGENT
 #define DUE RECHECK
-#else
-#define DUE 0
-#endif
-#ifdef FLAW_NO_RECHECK
-#define IS_DUE(t) false
-#elif defined(URGENT)
 #define IS_DUE(t) (due[t] == 0)
 #else
+#define DUE 0
 #define IS_DUE(t) true
 #endif
 
@@ -189,9 +184,6 @@ inline found(units_, tok_, waits_, openFor) {
   token[t] = TOKEN_OF_LAST(tok_, inside[t]);
 #endif
   if :: waiting[k] == 0 -> waited[k] = 0 :: else fi;
-#ifdef FLAW_RECALL_EARLY
-  closed[t] = false;
-#endif
   /* A recall may have been read before the answer. */
   closed[t] = closed[t] || waits_ || !SHARES(k);
   open[t] = (!closed[t] -> openFor : 0);
@@ -204,11 +196,7 @@ inline found(units_, tok_, waits_, openFor) {
   fi
 }
 
-#ifdef FLAW_DEADLINE_FROM_RECEIPT
-#define REST(ttl, gone_) (ttl)
-#else
 #define REST(ttl, gone_) ((ttl) > (gone_) -> (ttl) - (gone_) : 0)
-#endif
 #ifdef FLAW_SHARE_FROM_RECEIPT
 #define OPEN(gone_) SHARE
 #else
@@ -305,11 +293,7 @@ inline readMessage(id) {
      dl[t] = REST(WINDOW, cg);
      if :: dl[t] > 0 -> disown(id); found(w, ct, waits, OPEN(cg)) :: else -> finish(LEAVE) fi
   :: h[t] == id && st[t] == HAVE -> skip
-#ifdef FLAW_STRAY_IGNORED
-  :: else
-#else
   :: else -> send(LEAVE, id, 0)
-#endif
   fi;
   t = 0
 }
@@ -458,7 +442,11 @@ inline timeOut() {
   t = (h[2*k+1] == ch -> 2*k+1 : 2*k);
   if
   :: ck == RELEASE || ck == LEAVE -> i = token_(t); setToken(ct); send(ck, ch, ca); setToken(i); i = 0
+#ifdef FLAW_NO_LEAVE
+  :: ck == QUEUE && h[t] == ch -> finish(0)
+#else
   :: ck == QUEUE && h[t] == ch -> finish(LEAVE)
+#endif
   :: ck == YIELD -> send(RELEASE, ca, 0); if :: h[t] == ch -> finish(LEAVE) :: else fi
   :: ck == AGAIN && h[t] == ch -> busy[t] = false
   :: ck == RENEW && h[t] == ch -> busy[t] = false

@@ -99,9 +99,7 @@
 #ifndef LEASE
 #define LEASE 3
 #endif
-#ifndef REPLY
 #define REPLY 3
-#endif
 #if EXTENDS > 0
 #define LONG (LEASE + 1)
 #else

@@ -145,7 +145,7 @@ inline executed() {
 
 /* Race: a copy of an acquire that is run behind the end of its hold takes the lock once more: its
  * answer is looked at. */
-#if defined(CAN_REPEAT) && !defined(FLAW_COPY_FORGOTTEN)
+#ifdef CAN_REPEAT
 #define MAY_TAKE(kind_) (kind_ == TRY || kind_ == QUEUE)
 #else
 #define MAY_TAKE(kind_) false

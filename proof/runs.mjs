@@ -22,6 +22,7 @@ const short = "-DQUEUES=2 -DDELAYS=0";
 const three = "-DQUEUES=3";
 const one = "-DQUEUES=3 -DROUNDS=1";
 const urgent = "-DQUEUES=2 -DURGENT";
+const calm = "-DQUEUES=2 -DROUNDS=1 -DCALM -DBOUND=3 -DDELAYS=0";
 const places = "-DLONG_HOLDS -DPLACE_KEPT";
 const grants = `${one} -DLONG_HOLDS -DGRANT_KEPT -DFAR`;
 
@@ -54,7 +55,7 @@ const HANDOFF_HOLDS = [
   [
     "no lost waiter: two clients, any fault",
     `-DQUEUES=2 -DCALM -DBOUND=3 -DDELAYS=1 ${can(...FAULTS, "FREEZE")}`,
-    `-DQUEUES=2 -DROUNDS=1 -DCALM -DBOUND=3 -DDELAYS=0 ${can(...FAULTS, "FREEZE")}`,
+    `${calm} ${can(...FAULTS, "FREEZE")}`,
   ],
   ["no lost waiter: three clients", `${one} -DCALM -DBOUND=3 -DDELAYS=1`, null],
   ["no lost waiter: fair", `${one} -DFAIR -DCALM -DBOUND=5 -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
@@ -106,26 +107,23 @@ const HANDOFF_HOLDS = [
   ["silent clients get nothing", `-DQUEUES=2 -DLONG_HOLDS -DSILENCE ${can("FREEZE")}`, null],
 ];
 
-/** One rule is left out: what must be found. All of them are in the short version. */
+/**
+ * One rule is left out: what must be found. All of them are in the short version. Rules whose loss the
+ * world finds in the real code are not here, but where a property has no other one.
+ */
 const HANDOFF_FINDS = [
   ["HOLD_REUSED", two],
   ["MINE_NOT_RAISED", two],
   ["RENEW_SHORTENS", `${two} -DEXTENDS=1`],
   ["T_MOVED", two],
-  ["DEADLINE_FROM_RECEIPT", two],
   ["PUBLISH_FIRST", `${two} ${can("DENY")}`],
   ["POP_FIRST", `${short} ${can("FULL")}`],
   ["YIELD_QUEUES_FIRST", `${short} ${can("FULL")}`],
-  ["TOKENS_NOT_RESERVED", `${two} -DTOKENS`],
   ["TOKENS_AS_TEXT", `${short} -DTOKENS`],
   ["TICKET_BEHIND", `${short} ${can("STEP")}`],
-  ["NO_LEAVE", `${two} ${can("TIME_OUT")}`],
-  ["STRAY_IGNORED", `${short} ${can("REPEAT")}`],
   ["RECHECK_LONG", `${urgent} -DGRANT_KEPT ${can("MISS")}`],
-  ["NO_RECHECK", `${urgent} ${can("MISS")}`],
+  ["NO_RECHECK", `${calm} ${can("MISS")}`],
   ["QUEUES_UNHEARD", `${urgent} -DPLACE_KEPT -DBOUND=0`],
-  ["UNHEARD_ANSWER_COUNTS", `${urgent} -DUNHEARD -DBOUND=0`],
-  ["HEARD_ONCE_IS_ENOUGH", `${grants} -DPLAIN ${can("RECONNECT")}`],
   ["UNHEARD_SKIPPED", `-DQUEUES=2 ${places} ${can("HANG")}`],
   ["OLD_WORD_COUNTS", `-DQUEUES=2 ${places} ${can("HANG")}`],
   ["UNCOUNTED_FOR_EVER", `${one} -DURGENT -DUNHEARD -DBOUND=0 ${can("CRASH_WAITING")}`],
@@ -135,13 +133,11 @@ const HANDOFF_FINDS = [
   ["KEPT_FOR_LONG", `-DQUEUES=2 -DLONG_HOLDS -DSILENCE ${can("FREEZE")}`],
   ["MEMBER_CHANGES", `${urgent} -DROUNDS=1 -DUNHEARD ${can("KEEP")}`],
   ["AGAIN_EARLY", `${urgent} -DPLACE_KEPT -DBOUND=0 ${can("REPEAT")}`],
-  ["COPY_FORGOTTEN", `${short} ${can("REPEAT")}`],
   ["BUSY_BEFORE_IT_CAME", `${short} -DROUNDS=1 -DTRIES=1`],
   ["NO_NOT_AFTER", `${two} ${can("KEEP")}`],
   ["AGAIN_QUEUES", `${two} -DFLAW_CLAIM_AFTER_DEADLINE`],
   ["ONE_RECEIPT", `${two} -DTOKENS ${can("BREAK")}`],
   ["CLAIM_AFTER_DEADLINE", `${two} -DROUNDS=1 ${can("BREAK")}`],
-  ["STALE_FORGOTTEN", `${two} -DROUNDS=1 -DREPLY=1 ${can("BREAK")}`],
   ["CLAIM_FORGOTTEN", `-DQUEUES=2 -DDELAYS=1 ${can("REPEAT")}`],
   ["LATE_RENEWAL_COUNTS", `${two} -DROUNDS=1 ${can("KEEP")}`],
   ["PUBLISH_THEN_SKIP", `${two} ${can("APART")}`],
@@ -204,9 +200,7 @@ const STAY_FINDS = [
   ["IDLE_FLAG", slowly(0)],
   ["LAPSE", `-DSTAYS -DQUEUES=2 -DENDLESS=1 -DROUNDS=1 -DDELAYS=1 -DFLAW_NO_FRESHNESS`],
   ["RENEWED_FROM_RECEIPT", slowly(1)],
-  ["WANT_IGNORED", `${stays} -DBOUND=0`],
   ["GRANT_SAYS_NOTHING", `${threeStays} -DKEEPERS=3 -DGRANTS_TELL -DBOUND=0`],
-  ["EARLY_RECALL_DROPPED", `${stays} -DBOUND=0`],
   ["NO_REMIND", `${stays} -DFLAW_RENEWALS_SAY_NOTHING -DBOUND=2 ${can("DROP")}`],
   ["RENEWALS_SAY_NOTHING", `${stays} -DMUTE -DCLAIMS -DBOUND=5`],
   ["RENEWALS_SAY_NOTHING", `${stays} -DMUTE -DCLAIMS -DKEEPERS=0 -DBODY=1 -DBOUND=6`],
@@ -219,17 +213,12 @@ const STAY_FINDS = [
   ["ALL_COME_BACK", `${stays} -DCLAIMS -DBOUND=2 ${can("CRASH_KEPT")}`],
   ["CLAIMED_IS_KEPT", `${stays} -DCLAIMS -DBOUND=2 ${can("CRASH_KEPT")}`],
   ["KNOWN_COUNTS", `${stays} -DCLAIMS -DBOUND=2 ${can("CRASH_KEPT")}`],
-  ["KEPT_UNTOLD", `${stays} -DKEEPERS=2 -DBOUND=0`],
   ["LOSS_IS_DROPPED", `${slowly(0)} ${can("LOSE")}`],
   ["ENOUGH_FOR_ANYBODY", `${slowly(0)} -DFRESH=2 -DTERMS`],
-  ["PASSED_WITHOUT_TOKEN", `${stayTokens} -DCLOCKS=19`],
-  ["MINE_IS_A_GRANT", `${stayTokens} ${can("BREAK")}`],
   ["ASKS_FOR_EVER", `${stayTokens} ${can("CLOCK")}`],
   ["TOKENS_BY_OWN_CLOCK", `${stayTokens} -DCLOCKS=19 ${can("LOSE")}`],
   ["CLOCK_NOT_RAISED", `${stayTokens} -DCLOCKS=19 ${can("CLOCK")}`],
-  ["CUT_OFF_IS_IGNORED", `${stays} -DPLAIN -DBOUND=0 ${can("RECONNECT")}`],
   ["TOLD_ONCE_IS_ENOUGH", `${stays} -DPLAIN -DBOUND=0 ${can("RECONNECT")}`],
-  ["FAILURE_TELLS_NOTHING", `${stays} -DBOUND=0 ${can("TIME_OUT")}`],
 ];
 
 const APART = "-DAPART -DRIVAL";
@@ -279,7 +268,6 @@ const wanted = `${kept} -DURGENT`;
 const tries = `${rw} -DW2=PERMITS -DTRIES=2 -DC1=2 -DC2=2 -DLINGERS -DURGENT -DBOUND=0`;
 const copied = `${rw} -DCLIENTS=2 -DTOKENS -DDOWNS=1 -DFAULTS=2 -DCOPIES=2 -DCAN_KEEP`;
 const downs = `${copied} -DC1=2`;
-const afterPass = `${copied} -DC0=2`;
 const COUNTED_HOLDS = [
   ["kept reads: late messages, callers that leave", `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`, null],
   ["kept reads: two keepers", `${rw} -DLINGERS`, null],
@@ -301,7 +289,7 @@ const COUNTED_HOLDS = [
   ["counted: readers share, renewals", `${shared} -DTOKENS -DDELAYS=1 -DRENEWS -DABORTS=1`, null],
   ["counted: phases and downgrade", `${rw} -DTOKENS -DC1=2 -DDOWNS=1`, `${rw} -DTOKENS -DDOWNS=1 -DABORTS=1`],
   ["counted: downgrade, two late copies", downs, null],
-  ["counted: downgrade after a local hand-off, two late copies", afterPass, null],
+  ["counted: downgrade after a local hand-off, two late copies", `${copied} -DC0=2`, null],
   ["counted: read-write, a crash or a freeze", `${rw} ${ANY_CRASH}`, null],
   ["counted: readers share, a crash or a freeze", `${shared} -DDELAYS=1 ${ANY_CRASH}`, null],
   ["counted: readers share, a late copy", `${shared} -DDELAYS=1 ${can("KEEP")}`, `${shared} ${can("KEEP")}`],
@@ -348,13 +336,11 @@ const COUNTED_HOLDS = [
 
 /** Of the rules of stays and counted resources: those whose loss the short version finds too. */
 const QUICK = [
-  "WANT_IGNORED",
   "NO_FRESHNESS",
   "RECALL_NAMES_THE_ASKER",
   "CLAIMED_IS_KEPT",
   "LOSS_IS_DROPPED",
-  "PASSED_WITHOUT_TOKEN",
-  "MINE_IS_A_GRANT",
+  "CLOCK_NOT_RAISED",
   "KEPT_THOUGH_WANTED",
   "TRIED_IS_KEPT",
   "KEPT_NOT_FRESH",
@@ -368,12 +354,12 @@ const QUICK = [
   "MORE_USERS_THAN_UNITS",
   "PASSED_FOR_LONG",
   "PERMIT_TOKENS_NOT_RESERVED",
+  "NO_LEAVE",
   "NO_RECOUNT",
 ];
 /** One rule is left out. Where two are, either is enough. */
 const COUNTED_FINDS = [
   ["KEPT_THOUGH_WANTED", `${wanted} -DBOUND=0`],
-  ["RECALL_EARLY", `${wanted} -DBOUND=0`],
   ["NO_RECALL", `${wanted} -DBOUND=0`],
   ["TRIED_IS_KEPT", tries],
   ["TRIED_EARLY", tries],
@@ -389,7 +375,6 @@ const COUNTED_FINDS = [
   ["RELEASE_BEFORE_REAP", `-DPERMITS=3 -DW0=1 -DDELAYS=1 ${can("FREEZE")} -DFLAW_NO_RECOUNT`],
   ["COPY_GROWS", `-DCLIENTS=2 -DPERMITS=3 -DW0=1 -DU1=3 -DC1=3 ${can("KEEP")}`],
   ["READERS_OVERTAKE", rw],
-  ["NO_RECHECK", `${rw} -DCLIENTS=2 -DURGENT ${can("MISS")}`],
   ["MORE_USERS_THAN_UNITS", `${passed} -DC1=3`],
   ["PASSES_NOT_COUNTED", `${passed} -DC1=4 -DTOKENS`],
   ["PASSED_FOR_LONG", `${passed} -DC1=3`],
@@ -414,12 +399,12 @@ const COUNTED_FINDS = [
   ["DOWNGRADE_COPY_COUNTS", downs],
   ["PHASE_NEVER_ENDS", `${rw} -DTOKENS`],
   ["READERS_OWN_TOKENS", `${rw} -DTOKENS`],
-  ["TOKENS_NOT_RESERVED", `${rw} -DTOKENS -DCLIENTS=2 -DC0=2`],
+  ["TOKENS_NOT_RESERVED", `${rw} -DTOKENS -DCLIENTS=2 -DC0=3`],
   ["NO_RECOUNT", `${shared} -DURGENT -DBOUND=3 ${can("DRIFT")}`],
   ["READS_LATE", `${rw} -DCLIENTS=2 ${can("TYPE")}`],
+  ["NO_LEAVE", `${rw} -DCLIENTS=2 ${can("TIME_OUT")}`],
   ["NO_NOT_AFTER", `${rw} -DCLIENTS=2 ${can("KEEP")}`],
   ["MINE_NOT_RAISED", `${rw} -DCLIENTS=2`],
-  ["DEADLINE_FROM_RECEIPT", `${rw} -DCLIENTS=2 -DDELAYS=1`],
 ];
 
 const isQuick = (rule) => QUICK.includes(rule);

@@ -187,11 +187,7 @@ inline take(id, ttl, reserved, chain) {
 #else
   tok = (last < FLOOR -> FLOOR : last + 1);
 #endif
-#ifdef FLAW_TOKENS_NOT_RESERVED
-  last = tok;
-#else
   last = tok + reserved;
-#endif
   if
   :: !(chain) -> breakChain();
 #ifndef FLAW_ONE_RECEIPT

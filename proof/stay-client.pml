@@ -88,11 +88,8 @@ inline cutOff() {
 #else
 #define IS_CUT(j) (h[j] != 0)
 #endif
-#ifndef FLAW_CUT_OFF_IS_IGNORED
   j = 0;
-  do :: j < QUEUES -> if :: CLIENT(j) == k && IS_CUT(j) -> want[j] = true :: else fi; j++ :: else -> break od;
-#endif
-  skip
+  do :: j < QUEUES -> if :: CLIENT(j) == k && IS_CUT(j) -> want[j] = true :: else fi; j++ :: else -> break od
 }
 
 inline endStay() {
@@ -149,11 +146,7 @@ inline learns(isTold) {
 
 /* A renewal has failed: whether somebody waits is not known. */
 inline doubts() {
-#ifndef FLAW_FAILURE_TELLS_NOTHING
   want[t] = true
-#else
-  skip
-#endif
 }
 
 /* A grant counts from when it was made, as far as that is known. */
@@ -174,11 +167,7 @@ inline granted_() {
  * is sent for any other. */
 inline recalled() {
   if
-#ifdef FLAW_EARLY_RECALL_DROPPED
-  :: h[t] == ch && IN_STAY(t) -> want[t] = true
-#else
   :: h[t] == ch -> want[t] = true
-#endif
 #ifdef FLAW_RECALLED_IS_LEFT
   :: h[t] != ch -> send(LEAVE, ch, 0)
 #endif
@@ -259,9 +248,7 @@ inline keep_() {
 #ifdef FLAW_IDLE_FLAG
   send(SET_IDLE, h[t], 0);
 #endif
-#ifndef FLAW_KEPT_UNTOLD
   if :: !tells[t] && !busy[t] -> busy[t] = true; asks(WINDOW); send(STAY, h[t], 0) :: else fi
-#endif
 }
 
 #ifdef CAN_FORGE

@@ -118,32 +118,17 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #else
 #define IS_ENOUGH(t) true
 #endif
-#ifdef FLAW_WANT_IGNORED
-#define MAY_PASS(t) true
-#define IS_WANTED(t) false
-#else
 #define MAY_PASS(t) (FREELY(t) || passes[t] < PASSES)
-#define IS_WANTED(t) want[t]
-#endif
 #ifdef FLAW_NO_FRESHNESS
 #define IS_FRESH(t) true
 #else
 #define IS_FRESH(t) (sure[t] > 0)
 #endif
 #ifdef TOKENS
-#define HAS_TOKEN(t) (spent[t] < RESERVED_OF(t) || TURN_TOKEN(t) < UPTO(t))
-#ifdef FLAW_PASSED_WITHOUT_TOKEN
-#define RESERVED_OF(t) PASSES
-#else
-#define RESERVED_OF(t) reserves[t]
-#endif
+#define HAS_TOKEN(t) (spent[t] < reserves[t] || TURN_TOKEN(t) < UPTO(t))
 /* Is what is answered with "yours" known to have reserved tokens? "Mine" does not say which command
  * has won the lock. */
-#ifdef FLAW_MINE_IS_A_GRANT
-#define IS_GRANT (ck == AGAIN || cr == MINE)
-#else
 #define IS_GRANT (ck == AGAIN && cr == OWNER)
-#endif
 #ifdef FLAW_TOKENS_BY_OWN_CLOCK
 #define UPTO(t) clk
 #else
@@ -160,7 +145,7 @@ byte leaked;                   /* a waiting hold that everybody knows */
 /* May Redis be asked for the next caller? While others wait, only where that caller may follow, and
  * not for its token. */
 #define MAY_ASK(t) (!want[t] || (st[t] == HOLDING && MAY_PASS(t) && HAS_TOKEN(t)))
-#define MAY_BEGIN(t) (IS_FRESH(t) && IS_ENOUGH(t) && HAS_TOKEN(t) && (st[t] == KEPT -> !IS_WANTED(t) : MAY_PASS(t)))
+#define MAY_BEGIN(t) (IS_FRESH(t) && IS_ENOUGH(t) && HAS_TOKEN(t) && (st[t] == KEPT -> !want[t] : MAY_PASS(t)))
 
 /* What an unlock that asks nobody may leave behind: a hold that ends within the window, whatever
  * was asked for it, of a client that lingers and hears recalls. */
@@ -177,7 +162,7 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #else
 #define LINGERS(t) KEEPER(t)
 #endif
-#define MAY_KEEP(t) (KEEPER(t) && HEARS(k) && !IS_WANTED(t) && ENDS_SOON(t))
+#define MAY_KEEP(t) (KEEPER(t) && HEARS(k) && !want[t] && ENDS_SOON(t))
 #define MAY_COME_BACK(t) (LINGERS(t) && HEARS(k) && (ENDS_SOON(t) || !KEEPER(t)) && MAY_PASS(t))
 
 /* The tokens that an acquire reserves if it wins the lock at once. */
@@ -188,7 +173,7 @@ byte leaked;                   /* a waiting hold that everybody knows */
 #endif
 
 /* What is to be done at once. */
-#define MUST_ACT(t) (st[t] == LEAVING || (st[t] == KEPT && (IS_WANTED(t) || idle[t] == 0 || (dl[t] == 0 && !LAPSES(t)) || !HEARS(CLIENT(t)))) || (st[t] == HOLDING && (dl[t] == 0 || inside[t] >= BODY)))
+#define MUST_ACT(t) (st[t] == LEAVING || (st[t] == KEPT && (want[t] || idle[t] == 0 || (dl[t] == 0 && !LAPSES(t)) || !HEARS(CLIENT(t)))) || (st[t] == HOLDING && (dl[t] == 0 || inside[t] >= BODY)))
 
 #else
 #define LEASE_OF(id) LEASE
