@@ -21,6 +21,7 @@ const CONTRACTS = "test/**/*.contract.test.ts";
 const VIRTUAL_TIME = [
   "test/contract/virtual-time.test.ts",
   "test/errors/ways-out.test.ts",
+  "test/lock/self-wait.test.ts",
   "test/world/virtual-time.test.ts",
 ];
 

@@ -70,7 +70,8 @@ export function leases(subject: Subject): void {
       const lease = await leased(() => mine.lock({ lease: 200 }));
       const end = performance.now() + 201;
       while (performance.now() < end); // the event loop is busy
-      expect(lease.held).toBe(false);
+      expect([lease.held, lease.remaining]).toEqual([false, 0]);
+      expect(() => lease.signal.throwIfAborted()).toThrow(/ran out/);
       expect(() => lease.assertHeld()).toThrow(
         expect.objectContaining({ code: "LOCK_LOST", reason: "expired" }),
       );

@@ -1,151 +1,175 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Actor } from "../support/actor.ts";
-import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { inVirtualTime } from "../contract/in-virtual-time.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { linkOf } from "../support/link.ts";
 import { lockOf } from "../support/permit.ts";
-import { named, TcpProxy } from "../support/tcp-proxy.ts";
+import { present } from "../support/present.ts";
+import type { OwnServer } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
+import { whileTimePasses } from "../world/virtual-time.ts";
 
 // A caller that waits for the very code that has called it waits for ever, and is told so; callers
-// that only wait long are not.
+// that only wait long are not. In virtual time.
 
 const KINDS = ["lock", "fairLock", "redissonLock", "spinLock"] as const;
-/** What is renewed bears that the machine stands still for two thirds of this. */
+type Kind = (typeof KINDS)[number];
 const LEASE = 5_000;
+const WARNED = { what: "the warning", timeout: 60_000 };
 const parties = new Parties();
 const seen: (Error & { code?: string })[] = [];
 const watch = (warning: Error & { code?: string }): void => void seen.push(warning);
+let server: OwnServer;
 
-beforeAll(() => void process.on("warning", watch));
-afterAll(async () => {
-  process.off("warning", watch);
-  await parties.close();
-});
-
-const join = (): Promise<Party> => parties.join({ client: { leaseTime: LEASE } });
-/** The warnings about these locks: the tests run side by side, for most of their time they wait. */
+const start = (): Promise<OwnServer> => present(inVirtualTime.ownServer)();
+const join = (): Promise<Party> => server.join(parties, { leaseTime: LEASE });
+const passing = (work: () => Promise<void>) => () => whileTimePasses(work);
+/** The warnings about these locks. */
 const told = (...names: readonly string[]) =>
   seen.filter(
     ({ code, message }) => code === "LOCK_SELF_WAIT" && names.some((name) => message.includes(name)),
   );
 
+beforeAll(
+  passing(async () => {
+    process.on("warning", watch);
+    server = await start();
+  }),
+);
+afterAll(
+  passing(async () => {
+    process.off("warning", watch);
+    await parties.close();
+  }),
+);
+
 // Each kind has its one warning in the contract.
-it.concurrent("a caller that waits for its own client: a warning, and no second one within a minute", async () => {
-  const { locks } = await join();
-  const waits: unknown[] = [];
-  locks.on("wait", ({ name, heldBy }) => waits.push([name, heldBy]));
-  const names = [freshName(), freshName()];
-  const held = await Promise.all(names.map((name) => locks.lock(name).lock()));
-  const waiting = names.map((name) => locks.lock(name).lock());
-  await until(() => names.every((name) => waits.some((one) => `${one}` === `${name},this client`)));
-  expect(told(...names)).toMatchObject([
-    { message: expect.stringContaining(`which this process (pid ${process.pid}) holds`) },
-  ]);
-  for (const lease of held) await lease.unlock();
-  for (const one of waiting) await (await one).unlock();
-});
-
-describe.concurrent.each(KINDS)("%s", (kind) => {
-  it("a caller whose lock another client of its process holds: the warning too, unless the lock is in another database", async ({
-    onTestFinished,
-  }) => {
-    const url = `${testUrl()}/1`;
-    const [outer, inner, away] = [
-      await join(),
-      await join(),
-      await parties.join({ url, client: { leaseTime: LEASE / 2 } }),
-    ];
-    const [waits, elsewhere] = [[], []] as [unknown[], unknown[]];
-    inner.locks.on("wait", ({ heldBy }) => waits.push(heldBy));
-    away.locks.on("wait", ({ heldBy }) => elsewhere.push(heldBy));
-    const name = freshName();
-    const enough = new AbortController();
-    // Another process holds it in the other database, as its first hold too.
-    const other = await Actor.start({ url, client: { leaseTime: LEASE } });
-    onTestFinished(() => other.kill());
-    await other.call("acquire", kind, name);
-    await lockOf(outer.locks, kind, name).withLock(async () => {
-      lockOf(away.locks, kind, name)
-        .withLock({ signal: enough.signal }, () => "never")
-        .catch(() => {});
-      const nested = lockOf(inner.locks, kind, name)
-        .withLock({ signal: enough.signal }, () => "never")
-        .catch(() => "given up");
-      await until(() => told(name).length > 0, { what: "the warning" });
-      enough.abort();
-      expect(await nested).toBe("given up");
-    });
-    expect(told(name)).toMatchObject([
-      { message: expect.stringContaining("another lock client of this process") },
+it(
+  "a caller that waits for its own client: a warning, and no second one within a minute",
+  passing(async () => {
+    const { locks } = await join();
+    const waits: string[] = [];
+    locks.on("wait", ({ name, heldBy }) => void waits.push(`${name},${heldBy}`));
+    const names = [freshName(), freshName()];
+    const held = await Promise.all(names.map((name) => locks.lock(name).lock()));
+    const waiting = names.map((name) => locks.lock(name).lock());
+    await until(() => names.every((name) => waits.includes(`${name},this client`)));
+    expect(told(...names)).toMatchObject([
+      { message: expect.stringContaining(`which this process (pid ${process.pid}) holds`) },
     ]);
-    expect(waits).toEqual(["unknown", "this process"]);
-    expect(elsewhere).toEqual(["unknown"]);
-  });
-});
+    for (const lease of held) await lease.unlock();
+    for (const one of waiting) await (await one).unlock();
+  }),
+);
 
-it.concurrent("candidates of one election wait on purpose: no warning, except for a caller that came later", async () => {
-  const [candidates, control] = [await join(), await join()];
-  const waits: unknown[] = [];
-  for (const { locks } of [candidates, control])
-    locks.on("wait", ({ kind, heldBy }) => waits.push(`${kind}: ${heldBy}`));
-  const candidacy = freshName();
-  const election = candidates.locks.election(candidacy, { lease: LEASE });
-  const term = await election.campaign();
-  const next = election.campaign();
-  await until(() => waits.includes("election: unknown"));
-  const lock = control.locks.fairLock(freshName());
-  const lease = await lock.lock();
-  const waiting = lock.lock();
-  await until(() => told(lock.name).length > 0, { what: "the warning" });
-  await term.resign();
-  await (await next).resign();
-  await lease.unlock();
-  await (await waiting).unlock();
-  expect(told(candidacy)).toEqual([]);
-  expect(waits.filter((one) => `${one}`.startsWith("election"))).toEqual(["election: unknown"]);
-});
+const HELD =
+  "10 1800000000000007 1800000000000001 holdfast:client:host:7:0123456789abcdef:000000010123456789abc";
+/** How another process takes a lock: its key, and a command that writes it. */
+const FOREIGN: Readonly<Record<Kind, (name: string) => readonly [string, readonly string[]]>> = {
+  lock: (name) => [`holdfast:{${name}}`, ["SET", `holdfast:{${name}}`, HELD]],
+  fairLock: (name) => [`holdfast:{${name}}`, ["SET", `holdfast:{${name}}`, HELD]],
+  redissonLock: (name) => [name, ["HSET", name, "another:1", "1"]],
+  spinLock: (name) => [name, ["SET", name, "another"]],
+};
 
-it.concurrent("callers that each hold a lock for longer than a lease, of one client or of two: no warning", async () => {
-  const [one, other] = [await join(), await join()];
-  const jobs = [one, one, one, other].flatMap(({ locks }) =>
-    KINDS.map((kind) => lockOf(locks, kind, `self-wait:${kind}`)),
+/** Another process takes it there, and renews it until the end. */
+async function takeElsewhere({ redis }: Party, kind: Kind, name: string, end: AbortSignal): Promise<void> {
+  const [key, take] = FOREIGN[kind](name);
+  const link = linkOf(redis);
+  await link.command(take);
+  const renew = () => link.command(["PEXPIRE", key, `${LEASE}`]);
+  await renew();
+  const renewing = setInterval(renew, LEASE / 3);
+  end.addEventListener("abort", () => clearInterval(renewing));
+}
+
+describe.each(KINDS)("%s", (kind) => {
+  it(
+    "another client of its process holds a caller's lock: the warning too, unless it is on another server",
+    passing(async () => {
+      const [outer, inner] = [await join(), await join()];
+      const away = await (await start()).join(parties, { leaseTime: LEASE / 2 });
+      const [waits, elsewhere] = [[], []] as [unknown[], unknown[]];
+      inner.locks.on("wait", ({ heldBy }) => waits.push(heldBy));
+      away.locks.on("wait", ({ heldBy }) => elsewhere.push(heldBy));
+      const name = freshName();
+      const enough = new AbortController();
+      const { signal } = enough;
+      await takeElsewhere(away, kind, name, signal);
+      await lockOf(outer.locks, kind, name).withLock(async () => {
+        const both = [inner, away].map(({ locks }) =>
+          lockOf(locks, kind, name)
+            .withLock({ signal }, () => "never")
+            .catch(() => "given up"),
+        );
+        // Two of the leases of the other server's caller are over long before that.
+        await until(() => told(name).length > 0, WARNED);
+        enough.abort();
+        expect(await Promise.all(both)).toEqual(["given up", "given up"]);
+      });
+      expect(told(name)).toMatchObject([
+        { message: expect.stringContaining("another lock client of this process") },
+      ]);
+      expect(waits).toEqual(["unknown", "this process"]);
+      expect(elsewhere).toEqual(["unknown"]);
+    }),
   );
-  await Promise.all(jobs.map((lock) => lock.withLock({ wait: 60_000 }, () => delay(1.1 * LEASE))));
-  expect(told("self-wait:")).toEqual([]);
-}, 90_000);
-
-it.concurrent("a caller that came before the holder got it, and is ahead in the queue, does not hide one that waits for itself", async () => {
-  const { locks } = await join();
-  const lock = locks.lock(freshName());
-  const first = await lock.lock();
-  const second = lock.lock();
-  const third = lock.lock();
-  await first.unlock();
-  const held = await second;
-  const fourth = lock.lock(); // by the code that holds it, behind the third caller, which waits for the same
-  await until(() => told(lock.name).length > 0);
-  await held.unlock();
-  await (await third).unlock();
-  await (await fourth).unlock();
 });
 
-it("a wait no longer than a lease costs no further command", async () => {
-  const far = await join();
-  const proxy = await TcpProxy.start({
-    host: far.redis.options.host ?? "",
-    port: far.redis.options.port ?? 0,
-  });
-  const near = await parties.join({ url: proxy.url });
-  const name = freshName();
-  const held = await far.locks.lock(name).lock();
-  proxy.record();
-  const waiting = near.locks.lock(name).lock();
-  await until(async () => (await far.locks.lock(name).inspect()).waiters?.length === 1);
-  await held.unlock();
-  await (await waiting).unlock();
-  expect(
-    proxy.commands.filter(({ command }) => named("evalsha", "eval")(command)).length,
-  ).toBeLessThanOrEqual(8);
-  await near.locks.close();
-  await proxy.stop();
-});
+it(
+  "candidates of one election wait on purpose: no warning, except for a caller that came later",
+  passing(async () => {
+    const [candidates, control] = [await join(), await join()];
+    const waits: string[] = [];
+    for (const { locks } of [candidates, control])
+      locks.on("wait", (event) => void waits.push(`${event.kind}: ${event.heldBy}`));
+    const candidacy = freshName();
+    const election = candidates.locks.election(candidacy, { lease: LEASE });
+    const term = await election.campaign();
+    const next = election.campaign();
+    await until(() => waits.includes("election: unknown"));
+    const lock = control.locks.fairLock(freshName());
+    const lease = await lock.lock();
+    const waiting = lock.lock();
+    await until(() => told(lock.name).length > 0, WARNED);
+    // The candidate has re-checked by then.
+    await delay(LEASE);
+    await term.resign();
+    await (await next).resign();
+    await lease.unlock();
+    await (await waiting).unlock();
+    expect(told(candidacy)).toEqual([]);
+    expect(waits.filter((one) => one.startsWith("election"))).toEqual(["election: unknown"]);
+  }),
+);
+
+it(
+  "callers that each hold a lock for longer than a lease, of one client or of two: no warning",
+  passing(async () => {
+    const [one, other] = [await join(), await join()];
+    const jobs = [one, one, one, other].flatMap(({ locks }) =>
+      KINDS.map((kind) => lockOf(locks, kind, `self-wait:${kind}`)),
+    );
+    await Promise.all(jobs.map((lock) => lock.withLock({ wait: 60_000 }, () => delay(1.1 * LEASE))));
+    expect(told("self-wait:")).toEqual([]);
+  }),
+);
+
+it(
+  "a caller ahead in the queue, from before the holder got it, does not hide one that waits for itself",
+  passing(async () => {
+    const { locks } = await join();
+    const lock = locks.lock(freshName());
+    const first = await lock.lock();
+    const second = lock.lock();
+    const third = lock.lock();
+    await first.unlock();
+    const held = await second;
+    // By the code that holds it, behind the third caller, which waits for the same.
+    const fourth = lock.lock();
+    await until(() => told(lock.name).length > 0, WARNED);
+    await held.unlock();
+    await (await third).unlock();
+    await (await fourth).unlock();
+  }),
+);

@@ -183,6 +183,19 @@ describe.each(KINDS)("%s", (kind) => {
       await next?.unlock();
     }),
   );
+
+  test(
+    "beside a caller that waits says busy again when Redis answers after it has hung",
+    scene(async (world) => {
+      const { near, mine, held, over } = await waiting(world, kind);
+      near.freeze(STALL);
+      expect(await outcomeOf(mine.tryLock())).toEqual(UNAVAILABLE);
+      await world.pass(STALL);
+      expect(await mine.tryLock({ wait: 1_000 })).toBeNull();
+      await held.unlock();
+      await (await over)?.unlock();
+    }),
+  );
 });
 
 describe.each(QUEUING)("%s", (kind) => {

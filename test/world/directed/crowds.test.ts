@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { LOCAL_HANDOFFS } from "../../../src/defaults.ts";
 import type { LockOptions } from "../../../src/index.ts";
+import { EPOCH } from "../simulated-process.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { inTurn, outcomeOf, R, warm } from "./steps.ts";
@@ -169,6 +171,21 @@ describe("a process whose callers loop", () => {
       expect(turns.filter(({ left }) => left < least - 10)).toEqual([]);
       expect(errors).toEqual([]);
     })(),
+  );
+
+  test(
+    "tokens of local hand-offs never run ahead of the server's time",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      await warm(world, one, other);
+      const { turns, end } = crowd(world, one, 16, 0.1);
+      await world.pass(500);
+      await end();
+      expect(turns.length).toBeGreaterThan(100);
+      // By what a hold reserves when it is taken, and a little more.
+      const most = (at: number): number => (EPOCH + at) * 1_000 + LOCAL_HANDOFFS + 1_000;
+      expect(turns.filter(({ at, token }: { at: number; token: number }) => token > most(at))).toEqual([]);
+    }),
   );
 });
 

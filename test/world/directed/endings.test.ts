@@ -93,6 +93,24 @@ describe("close()", () => {
       await held.unlock().catch(() => {});
     }),
   );
+
+  test(
+    "gives a Redis that does not answer one deadline for everything",
+    scene(async (world) => {
+      const [one] = world.processes(1, { replyTimeout: 2_000 });
+      const lost = one.heard("lost");
+      const held = await one.take("lock");
+      one.freeze(20_000);
+      const waiting = outcomeOf(one.take("lock", { name: "b" }));
+      const { took } = await world.timed(one.does(() => one.client.close({ grace: 2_000 })));
+      expect(took).toBeGreaterThan(1_900);
+      expect(took).toBeLessThan(3_500);
+      expect(await waiting).toEqual(["CLIENT_CLOSED", undefined]);
+      expect(lost.map(({ name, error }) => [name, error.reason])).toEqual([["lock:a", "closed"]]);
+      await outcomeOf(held.unlock());
+      await world.pass(20_000);
+    }),
+  );
 });
 
 describe("a release that takes longer than the rest of the lease", () => {

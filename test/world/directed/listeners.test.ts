@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Lease, LockEvents } from "../../../src/index.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneLease, SceneProcess } from "./scene-process.ts";
+import { outcomeOf, R } from "./steps.ts";
 
 // A listener acts in the statement in which it is called: it starts a scope, or it unlocks what
 // another caller has.
@@ -204,5 +205,77 @@ test(
     await world.pass(12_000);
     await held.unlock();
     expect(await Promise.all(outcomes)).toEqual([undefined, "enough", undefined]);
+  }),
+);
+
+test(
+  "a caller that a listener starts when its lease ends has the lock next",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const lock = one.client.lock("of the listener");
+    const calls: Promise<Lease | null>[] = [];
+    one.client.on("acquire", () => {
+      if (calls.length > 0) return;
+      one.block(300);
+      calls.push(lock.tryLock());
+    });
+    const both = one.does(() => Promise.all([lock.tryLock({ lease: 200 }), lock.tryLock()]));
+    const [first, second] = await both;
+    expect([first?.held, second]).toEqual([false, null]);
+    const third = await calls[0];
+    expect(third?.held).toBe(true);
+    await third?.unlock();
+  }),
+);
+
+test(
+  "a refused caller calls again, and the lock is free just then: no lock is left without an owner",
+  scene(async (world) => {
+    const KEY = "redisson:a";
+    const [one, other] = world.processes(2);
+    one.heard("error");
+    one.mayNotSubscribe();
+    world.redis.overwriteByHash(KEY);
+    const lock = one.member.process.product.redissonLock(one.client, KEY);
+    const again: Promise<unknown>[] = [];
+    one.client.on("giveup", () => {
+      if (again.length === 0) again.push(lock.lock({ wait: 2_000 }).then((lease) => lease.unlock()));
+    });
+    // By the time of the refusal.
+    one.client.once("wait", () => void world.redis.dropKey(KEY));
+    expect(await outcomeOf(one.does(() => lock.lock()))).toEqual(["LOCK_UNAVAILABLE", undefined]);
+    expect(again).toHaveLength(1);
+    await Promise.allSettled(again);
+    await world.pass(100);
+    expect(world.redis.hash(KEY).size).toBe(0);
+    await (await other.take("redissonLock")).unlock();
+  }),
+);
+
+test(
+  "a caller aborts when a listener reports its wait for its own client: it leaves no place behind",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const { timers } = one.member.process;
+    const self = new AbortController();
+    let isSlow = true;
+    one.client.on("wait", ({ heldBy }) => {
+      if (heldBy === "this client") self.abort("a deadlock of our own");
+      else if (isSlow) {
+        // The answer that queues it is read when two of its leases are over.
+        isSlow = false;
+        timers.setImmediate(() => one.block(60));
+      }
+    });
+    const held = await one.take("lock of a shared name", { lease: 60_000 });
+    const kind = "fairLock of a shared name";
+    const first = one.take(kind, { lease: 10, signal: self.signal }).catch((reason: unknown) => reason);
+    await world.until(() => self.signal.aborted);
+    expect(await first).toBe("a deadlock of our own");
+    const second = one.take(kind);
+    await world.pass(2 * R);
+    expect(world.redis.queue("mixed:a")).toEqual([one.number]);
+    await held.unlock();
+    await (await second).unlock();
   }),
 );

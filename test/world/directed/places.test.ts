@@ -510,3 +510,48 @@ test(
     await (await waiting[0]).unlock();
   }),
 );
+
+test.each(["was yielded", "was taken away", "had no caller"] as const)(
+  "a copy of an acquire that queued, sent again as text, takes the lock after its hold %s: it is given back",
+  (end) =>
+    scene(async (world) => {
+      const [near, far] = world.processes(2, { localHandoffs: 0 });
+      await warm(world, near, far);
+      await warm(world, far, near);
+      const held = await far.take("lock");
+      const leaving = new AbortController();
+      const queued = near.on("acquire").executed(() => near.commands.cut({ back: 50 }));
+      const waiting = near.take("lock", { signal: leaving.signal });
+      await queued;
+      // The answer that Redis does not know its script comes when all else is over.
+      const unknown = near.on("acquire").unknown(() => near.commands.freezeReplies(1_000));
+      const over: Promise<unknown>[] = [];
+      if (end === "had no caller") {
+        leaving.abort(new Error("enough"));
+        await outcomeOf(waiting);
+        await held.unlock();
+      } else {
+        await held.unlock();
+        // By the message: the connection for commands is not back.
+        const mine = await waiting;
+        if (end === "was taken away") {
+          await far.does(() => far.client.lock("lock:a").forceUnlock());
+          await world.until(() => !mine.held);
+        } else {
+          over.push(far.take("lock").then((lease) => lease.unlock()));
+          await world.until(() => world.redis.queue("lock:a").length === 1);
+          over.push(near.take("lock").then((lease) => lease.unlock()));
+        }
+        over.push(outcomeOf(mine.unlock()));
+      }
+      world.redis.flushScripts();
+      world.redis.learnScripts({ except: "acquire" });
+      await unknown;
+      await Promise.all(over);
+      await near.on("acquire").answered();
+      await world.pass(5);
+      const next = await far.tryTake("lock");
+      expect(next).not.toBeNull();
+      await next?.unlock();
+    })(),
+);

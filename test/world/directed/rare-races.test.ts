@@ -222,3 +222,24 @@ test(
     await third.unlock();
   }),
 );
+
+test(
+  "an abandoned acquire finds that Redis has forgotten its script: it is not sent again as text",
+  scene(async (world) => {
+    const [near] = world.processes(1);
+    world.redis.flushScripts();
+    world.redis.learnScripts({ except: "acquire" });
+    const { network } = near.member;
+    const { onStep } = network;
+    const texts: string[] = [];
+    network.onStep = (step, call, reply) => {
+      if (step === "sent" && call.name === "eval") texts.push(call.script.name);
+      onStep(step, call, reply);
+    };
+    near.commands.freeze(7_000);
+    await expect(near.tryTake("lock")).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await near.on("acquire").unknown();
+    await world.pass(1_000);
+    expect([texts, world.redis.keys("lock:a")]).toEqual([[], []]);
+  }),
+);

@@ -60,3 +60,27 @@ test.each([
       await inTurn(world, waiting);
     })(),
 );
+
+test(
+  "a grant comes during a re-check: the next caller here re-checks before the first can release",
+  scene(async (world) => {
+    const [holder, one] = world.processes(2);
+    await warm(world, one, holder);
+    const held = await holder.take("fairLock");
+    const sent: string[] = [];
+    const all = one
+      .on(({ script: { name }, argv }) => {
+        if (name.endsWith("recheck")) sent.push(`look of ${argv[0]}`);
+        if (/release$/.test(name)) sent.push("release");
+        return sent.length >= 4;
+      })
+      .sent();
+    const waiting = [one.take("fairLock"), one.take("fairLock")];
+    await one.on("recheck").sent(() => one.commands.freeze(100));
+    await held.unlock();
+    for (const next of waiting) await (await next).unlock();
+    await all;
+    expect(sent).toEqual([sent[0], expect.stringMatching(/^look of /), "release", "release"]);
+    expect(sent[1]).not.toBe(sent[0]);
+  }),
+);

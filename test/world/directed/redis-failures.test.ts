@@ -38,8 +38,13 @@ describe("Redis is down for less than the lease", () => {
       const calls = [10, 2_000, 60_000].map((wait) =>
         world.timed(outcomeOf(caller.take("lock", { wait, name: "b" }))),
       );
+      const others = [
+        caller.does(() => caller.client.lock("lock:b").isLocked()),
+        caller.does(() => caller.client.lock("lock:b").withLock({ wait: 200 }, () => {})),
+      ].map(outcomeOf);
       const ended = await Promise.all(calls);
       expect(ended.map(({ result }) => result)).toEqual([UNAVAILABLE, UNAVAILABLE, UNAVAILABLE]);
+      expect(await Promise.all(others)).toEqual([UNAVAILABLE, UNAVAILABLE]);
       for (const [i, most] of [500, 2_000, 5_000].entries()) {
         expect(ended[i]?.took).toBeGreaterThan(0.99 * most);
         expect(ended[i]?.took).toBeLessThan(most + 50);
@@ -248,6 +253,39 @@ describe("Redis loses the key", () => {
       expect((await later).token).toBeGreaterThan(next.token);
       await (await later).unlock();
     }),
+  );
+
+  test.each(["gone", "taken"] as const)(
+    "during local hand-offs (%s): its caller is notified soon, and once; the next one has it anew",
+    (reason) =>
+      scene(async (world) => {
+        const [holder, other] = world.processes(2);
+        await warm(world, holder, other);
+        if (reason === "taken") {
+          world.shows(/two holders of lock:a/);
+          world.shows(/token \d+ after/);
+        }
+        const lost = holder.heard("lost");
+        const opening = await holder.take("lock");
+        const [one, two, three] = [holder.take("lock"), holder.take("lock"), holder.take("lock")];
+        await opening.unlock(); // the first local hand-off asks for tokens
+        const first = await one;
+        await world.pass(10);
+        world.redis.drop("lock:a");
+        const next = reason === "taken" ? await other.take("lock") : null;
+        await first.unlock();
+        const { result: second, took } = await world.timed(two);
+        expect([took < BY_MESSAGE, second.token > first.token]).toEqual([true, true]);
+        const noticed = await world.timed(world.until(() => !second.held));
+        expect(noticed.took).toBeLessThan(200);
+        expect(second.lease.signal.reason).toMatchObject({ code: "LOCK_LOST", reason });
+        await next?.unlock();
+        const third = await three;
+        expect(third.token).toBeGreaterThan(next?.token ?? second.token);
+        expect([third.held, lost.map(({ token }) => token)]).toEqual([true, [second.token]]);
+        await third.unlock();
+        await outcomeOf(second.unlock());
+      })(),
   );
 });
 

@@ -247,6 +247,30 @@ describe("a full server", () => {
       world.redis.refuse(null);
     }),
   );
+
+  test(
+    "refuses a new caller of a free or a busy lock, keeps nothing of it, and grants the lock once there is room",
+    scene(async (world) => {
+      const [holder, near] = world.processes(2);
+      await warm(world, near, holder);
+      const held = await holder.take("fairLock");
+      world.redis.refuse("OOM");
+      const full = refusedWith("OOM");
+      expect(await failure(near.tryTake("fairLock", { name: "b" }))).toMatchObject(full);
+      // It is busy, whatever Redis has room for.
+      expect(await near.tryTake("fairLock")).toBeNull();
+      // Their first commands ask for a place.
+      for (const options of [{ wait: 1_000 }, {}])
+        expect(await failure(near.take("fairLock", options))).toMatchObject(full);
+      expect([world.redis.keys("fair:b"), world.redis.queue("fair:a")]).toEqual([[], []]);
+      world.redis.refuse(null);
+      const waiting = near.take("fairLock");
+      await world.pass(20);
+      await held.unlock();
+      await inTurn(world, waiting);
+      await (await near.take("fairLock", { name: "b" })).unlock();
+    }),
+  );
 });
 
 /** A holder, and two waiters. */
@@ -327,6 +351,10 @@ describe("a key is deleted while the lock is held and waited for", () => {
       await held.unlock();
       world.redis.overwriteByHash("holdfast:{lock:a}");
       expect(await failure(other.take("lock", { wait: 1_000 }))).toMatchObject(refusedWith("WRONGTYPE"));
+      const before = new Map(world.redis.hash("holdfast:{lock:a}"));
+      const forcing = other.does(() => other.client.lock("lock:a").forceUnlock());
+      expect(await failure(forcing)).toMatchObject(refusedWith("WRONGTYPE"));
+      expect(world.redis.hash("holdfast:{lock:a}")).toEqual(before);
       world.redis.dropKey("holdfast:{lock:a}");
       await inTurn(world, other.take("lock"));
     }),
@@ -429,6 +457,24 @@ describe("a key is deleted while the lock is held and waited for", () => {
       expect((await world.timed(Promise.all(turns))).took).toBeLessThan(2 * R);
       await held.unlock().catch(() => {});
     }),
+  );
+
+  test.each([
+    ["lock", "holdfast:{lock:a}"],
+    ["fairLock", "holdfast:{fair:a}"],
+  ] as const)(
+    "%s: its key has a later format when a waiter's time is over: that is what it is told",
+    (kind, key) =>
+      scene(async (world) => {
+        const [holder, waiter] = world.processes(2);
+        const { waiting } = await parked(world, holder, [waiter], { kind, wait: 4_000 });
+        const refused = failure(waiting[0]);
+        holder.crash();
+        world.redis.overwrite(key, "20 whatever that version likes");
+        world.shows(/has no end|lasts for Infinity/);
+        expect(await refused).toMatchObject({ code: "LOCK_FORMAT", found: 2, known: 1 });
+        world.redis.dropKey(key);
+      })(),
   );
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { REPLY_TIMEOUT } from "../../../src/defaults.ts";
+import { HOLDER_REPLY, REPLY_TIMEOUT } from "../../../src/defaults.ts";
 import { scene } from "./scene.ts";
 import { noting, outcomeOf, warm } from "./steps.ts";
 
@@ -234,5 +234,23 @@ test(
     await world.pass(700);
     world.delay(0.2);
     await (await waiting).unlock();
+  }),
+);
+
+test(
+  "Redis falls silent just before a caller's time ends: it is told that the lock is held, not by whom",
+  scene(async (world) => {
+    const [far, near] = world.processes(2);
+    await warm(world, near, far);
+    const held = await far.take("lock");
+    const call = world.timed(near.take("lock", { wait: 1_000 }).catch((error: unknown) => error));
+    await world.until(() => world.redis.queue("lock:a").length === 1);
+    await world.pass(1);
+    near.freeze(3_000);
+    const { result, took } = await call;
+    expect(result).toMatchObject({ code: "LOCK_TIMEOUT", holder: null });
+    expect(took).toBeLessThan(1_000 + HOLDER_REPLY + 10);
+    await world.pass(3_000);
+    await held.unlock();
   }),
 );

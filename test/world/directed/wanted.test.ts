@@ -133,3 +133,15 @@ test(
     await held.unlock().catch(() => {});
   }),
 );
+
+test(
+  "renewals report a waiter to a user that may not subscribe",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    one.heard("error");
+    one.mayNotSubscribe();
+    const held = await one.take("lock");
+    expect(held.lease.wanted.aborted).toBe(false);
+    expect(await giveWay(world, held, other)).toBeLessThanOrEqual(L / 3);
+  }),
+);

@@ -634,9 +634,9 @@ export const core: readonly Plant[] = [
     replaces: "    if (dueAt <= now) queueMicrotask(() => next.lookAgain());\n",
     by: "    void queueMicrotask;\n",
     test: {
-      project: "default*",
-      file: "test/lock/fair-rechecks.test.ts",
-      title: "the next one re-checks before the first can release",
+      project: "world",
+      file: "test/world/directed/rechecks.test.ts",
+      title: "the next caller here re-checks before the first can release",
     },
   },
   {
