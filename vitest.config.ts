@@ -76,7 +76,6 @@ const SMOKE = [
   "test/optimistic/optimistic.test.ts",
   "test/lock/killed-and-stopped-processes.faults.test.ts",
   "test/lock/resent-commands.faults.test.ts",
-  "test/lock/lost-keys.faults.test.ts",
 ];
 
 /**

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import type { Lease, UnfencedLease } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson.ts";
 import { failure, lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 
@@ -43,10 +42,4 @@ it("a lease that is known to be lost, or was unlocked, sends nothing", async () 
   await over.unlock();
   expect(await failure(write(over))).toMatchObject({ code: "LOCK_RELEASED" });
   expect(await party.redis.exists(key, `holdfast:fence:${key}`)).toBe(0);
-});
-
-it("a lease without tokens is refused", async () => {
-  const lease = await redissonLock(party.locks, freshName()).lock();
-  await expect(write(lease)).rejects.toThrow(/fence is a lease that has no fencing token: .*redissonLock/);
-  await lease.unlock();
 });

@@ -1,7 +1,5 @@
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Lease } from "../../src/index.ts";
-import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { socketOf } from "../support/carrier.ts";
 import { countCommands } from "../support/command-count.ts";
@@ -94,35 +92,6 @@ describe("the number of commands", () => {
     expect(writes).toBeLessThanOrEqual(reads + 3);
   });
 
-  it.each([2, 8, 32])(
-    "for %i waiting clients with watchdog leases is two for each acquisition",
-    async (clients) => {
-      const all = await warm(clients);
-      const { redis } = first(all);
-      // A recall may arrive just after the release of its hold, which is then withdrawn in vain: how
-      // often depends on the machine. So those are counted apart.
-      await redis.call("SCRIPT", "LOAD", handoffLua.leave.lua);
-      const monitor = await redis.duplicate().monitor();
-      let withdrawn = 0;
-      monitor.on("monitor", (_at: string, [, sha]: string[]) => {
-        if (sha === handoffLua.leave.sha) withdrawn++;
-      });
-      const count = await countCommands(redis);
-      const name = freshName();
-      const acquisitions = 10 * clients;
-      await Promise.all(
-        all.map(async ({ locks }) => {
-          for (let i = 0; i < 10; i++) await (await locks.lock(name).lock()).unlock();
-        }),
-      );
-      const sent = await count.waiting();
-      // What the monitor read by then includes all that was counted, or the sum below is too large.
-      await until(() => sent - withdrawn <= 2 * acquisitions, { what: "two commands each" });
-      expect(withdrawn).toBeLessThanOrEqual(acquisitions);
-      monitor.disconnect();
-    },
-  );
-
   it(`of a client's first wait is at most ${FIRST_WAIT}`, async () => {
     const [blocker] = await warm(1);
     const lock = blocker?.locks.lock(freshName());
@@ -137,75 +106,4 @@ describe("the number of commands", () => {
     expect((await count.waiting()) - 1).toBeLessThanOrEqual(FIRST_WAIT); // without the release
     await lease.unlock();
   });
-
-  it("for a hundred callers of a fair lock who come at once, before any subscription, is two each", async () => {
-    const { locks, redis } = await parties.join({ url });
-    const count = await countCommands(redis);
-    const lock = locks.fairLock(freshName());
-    await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
-    // And the first one's try, the self-test of the new subscription, scripts that the server did not know.
-    expect(await count.scripts()).toBeLessThanOrEqual(2.2 * 100);
-  });
-
-  it("of an explicit lease that outlives the grant window is one more, for the claim", async () => {
-    const all = await warm(8);
-    const { locks, redis } = await parties.join({ url });
-    const name = freshName();
-    const held = await locks.lock(name).lock({ wait: 0 });
-    await held.extend(30_000); // the server knows the renewal script from now on
-    const count = await countCommands(redis);
-    const waiting = all.map((party) => party.locks.lock(name).tryLock(10_000, 30_000));
-    await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 8);
-    await held.unlock();
-    for (const lease of await Promise.all(waiting.map((one) => one.then(unlocked))))
-      expect(lease).toBeGreaterThan(20_000);
-    // 8 acquires, 1 release of the blocker, then a claim and a release for each.
-    expect(await count.waiting()).toBe(8 + 1 + 16);
-  });
-
-  it("for a thousand waiters of one process is one for four acquisitions", async () => {
-    const { locks, redis } = first(await warm(1));
-    const lock = locks.lock(freshName());
-    const held = await lock.lock();
-    const waiting = Array.from({ length: 1_000 }, () => lock.lock().then(unlocked));
-    const count = await countCommands(redis);
-    await held.unlock();
-    await Promise.all(waiting);
-    expect(await count.waiting()).toBeLessThanOrEqual(250);
-  });
-
-  it("of borrowing and re-entering is zero", async () => {
-    const { locks, redis } = first(await warm(1));
-    const lock = locks.lock(freshName());
-    await lock.withLock(async () => {
-      const count = await countCommands(redis);
-      await lock.withLock(() => lock.withLock(() => {}));
-      await (await lock.lock()).unlock();
-      await (await lock.tryLock(100, 1_000))?.unlock();
-      expect(await count.waiting()).toBe(0);
-    });
-  });
-
-  it("to renew a thousand leases is a dozen a period", async () => {
-    const { locks, redis } = await parties.join({ url, client: { leaseTime: 6_000 } });
-    const leases: Lease[] = [];
-    // Taken over a stretch of time, as in life: renewals must be brought together.
-    for (let i = 0; i < 10; i++) {
-      leases.push(...(await Promise.all(Array.from({ length: 100 }, () => locks.lock(freshName()).lock()))));
-    }
-    let renewals = 0;
-    locks.on("renew", () => renewals++);
-    const count = await countCommands(redis);
-    await until(() => renewals >= 2_000, { what: "two renewals of every lease" });
-    const periods = renewals / 1_000;
-    expect((await count.waiting()) / periods).toBeLessThanOrEqual(12);
-    expect(leases.every((lease) => lease.held)).toBe(true);
-    await Promise.all(leases.map((lease) => lease.unlock()));
-  });
 });
-
-async function unlocked(lease: Lease | null): Promise<number> {
-  const left = lease?.remaining ?? 0;
-  await lease?.unlock();
-  return left;
-}

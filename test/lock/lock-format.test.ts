@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { freshName, Parties } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
-import { timed } from "../support/stage.ts";
+import { timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 // What stands in the key of a lock: written by another version of this package, by a later one of
@@ -54,18 +54,6 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
     await Promise.all(waiting);
     expect(entered).toBe(3);
   });
-
-  it("rejects a waiting caller once it is at the head of the queue and its wait is over", async () => {
-    const [near, far] = [await parties.join(), await parties.join()];
-    const name = freshName();
-    const lock = new Onlooker(far.redis, name);
-    await far.locks.lock(name).lock();
-    const waiting = failure(near.locks[kind](name).lock({ wait: 4_000 }));
-    await lock.queued(1);
-    await far.redis.set(lock.keys.lock, FOREIGN, "KEEPTTL");
-    expect(await waiting).toMatchObject({ code: "LOCK_FORMAT", found: 2 });
-    await far.redis.del(lock.keys.lock);
-  });
 });
 
 it("a label after the hold is ignored: the holder is shown, and the lock can be force-released", async () => {
@@ -94,6 +82,7 @@ it.each(["", "hello", "1", "10 1", "host:1:abc:0001 1 1 c", "2", "100 1 1 1"])(
     const wrong = { code: "LOCK_UNAVAILABLE", cause: { message: expect.stringContaining("WRONGTYPE") } };
     expect(await failure(locks.lock(name).tryLock())).toMatchObject(wrong);
     expect(await failure(locks.fairLock(name).lock({ wait: 50 }))).toMatchObject(wrong);
+    expect(await failure(locks.lock(name).forceUnlock())).toMatchObject(wrong);
     expect(await redis.get(keys.lock)).toBe(text);
     await redis.del(keys.lock);
   },
@@ -117,7 +106,7 @@ it.each(["my app:", "é:", "{ü}:", "日本 語:", "a%20b:"])(
         new RegExp(`^${far.locks.id}:\\d+$`),
       );
       await held.unlock();
-      const [lease, waited] = await timed(waiting);
+      const [lease, waited] = await timedAwake(waiting);
       await lease.unlock();
       if (round > 0) expect(waited).toBeLessThan(1_100); // a look would come later
     }

@@ -4,9 +4,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import { spinLock } from "../../src/spin.ts";
 import { plain } from "../../tools/redis/article-spin-lock.ts";
-import { failure } from "../contract/observe.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
-import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // The two mistakes that articles about locks warn of, made by real processes and in real
@@ -75,17 +73,3 @@ it("compare and delete in one script: a late release deletes nothing", async () 
   expect(await article.drop(redis, name, "first")).toBe(0);
   expect(await article.take(redis, name, "third", 60_000)).toBe(false);
 });
-
-it.for(["lock", "spinLock"] as const)(
-  "a late unlock() of %s deletes nothing, and says that it was late",
-  async (kind) => {
-    const [one, two] = await Promise.all([parties.join(), parties.join()]);
-    const name = freshName();
-    const first = await lockOf(one.locks, kind, name).lock({ lease: LEASE });
-    const second = await lockOf(two.locks, kind, name).lock({ wait: 30_000 });
-    expect(await failure(first.unlock())).toMatchObject({ code: "LOCK_LOST" });
-    expect(second.held).toBe(true);
-    expect(await lockOf(one.locks, kind, name).tryLock()).toBeNull();
-    await second.unlock();
-  },
-);

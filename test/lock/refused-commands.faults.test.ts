@@ -31,36 +31,10 @@ afterAll(async () => {
 });
 
 describe("a command that is refused", () => {
-  it.each([
-    ["another type", (key: string) => a.redis.rpush(key, "an element")],
-    ["a foreign string", (key: string) => a.redis.set(key, "hello")],
-  ])("%s under the lock's name causes a typed error, and stays as it is", async (_, write) => {
-    const key = `holdfast:{${name}}`;
-    await write(key);
-    const before = await a.redis.dump(key);
-    await expect(a.locks.lock(name).tryLock()).rejects.toMatchObject({
-      code: "LOCK_UNAVAILABLE",
-      lockName: name,
-      cause: { message: expect.stringMatching(/^WRONGTYPE /) },
-    });
-    await expect(a.locks.lock(name).forceUnlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
-    expect(await a.redis.dump(key)).toBe(before);
-  });
-
   it("MULTI on the shared connection is explained", async () => {
     await linkOf(a.redis).command(["MULTI"]);
     await expect(a.locks.lock(name).tryLock()).rejects.toThrow(/inside MULTI.*connection: "own"/s);
     await linkOf(a.redis).command(["DISCARD"]);
-  });
-
-  it("SUBSCRIBE refused by an ACL is a typed error", async () => {
-    await a.redis.acl("SETUSER", "mute", "on", "nopass", "~*", "+@all", "-subscribe");
-    const mute = await parties.join({ url: server.url, redis: { username: "mute", password: "any" } });
-    mute.locks.on("error", () => {}); // NO_MESSAGES
-    const held = await a.locks.lock(name).lock();
-    await expect(mute.locks.lock(name).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
-    expect(await waiters()).toBe(0);
-    await held.unlock();
   });
 
   it("a subscriber that AUTH refuses: its caller queues without it at once, and not only after SUBSCRIBE times out", async () => {

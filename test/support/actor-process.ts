@@ -10,7 +10,6 @@ import {
 } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
 import { nodeRedisLike } from "./carrier.ts";
-import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { lockOf, type Maker } from "./permit.ts";
@@ -155,9 +154,6 @@ const methods = {
 
   /** Takes the lock and gives it back until this process keeps it with no caller inside. */
   keep: (name: string, often?: number) => keep(current(), name, often),
-
-  /** Callers that take the lock repeatedly for this many ms. */
-  crowd: (name: string, options: CrowdOptions) => crowd(current().locks.lock(name), options),
 
   /** Exits by itself once this is answered. */
   die(how: "exit" | "throw") {

@@ -10,7 +10,7 @@ import { RedisCluster } from "../support/servers/cluster.ts";
 import type { ClusterNode } from "../support/servers/cluster-node.ts";
 import type { ConnectOptions } from "../support/servers/connection.ts";
 import { throughProxies } from "../support/servers/through-proxies.ts";
-import { runs, timed } from "../support/stage.ts";
+import { runs, timed, timedAwake } from "../support/stage.ts";
 import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
@@ -125,7 +125,7 @@ it("a waiting process that is killed costs the next one no window", async ({ ann
   await actor.exit;
   expect(await dying).toBe("dead");
   await held.unlock();
-  const [next, waited] = await timed(waiting);
+  const [next, waited] = await timedAwake(waiting);
   await annotate(`${waited} ms`);
   expect(waited).toBeLessThan(900); // a window is 3 s, a re-check 1.1 s at the least
   await next.unlock();

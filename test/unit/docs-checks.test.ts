@@ -132,7 +132,7 @@ describe("the check of the docs", () => {
 
   it("finds a test of a fault that is not there, of whatever folder", () => {
     const folder = changed("docs/protocol-faults.md", (text) =>
-      text.replace("`lock/restarted-server.faults` |", "`faults/server` |"),
+      text.replace("`lock/resent-commands.faults` |", "`faults/server` |"),
     );
     symlinkSync(join(root, "test"), join(folder, "test"));
     expect(checkNames(folder)).toEqual(["docs/protocol-faults.md: there is no test faults/server"]);

@@ -5,8 +5,8 @@ import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, inTurn, parked, R, warm } from "./steps.ts";
 
-// Whoever may only publish gets no lock, ends none, delays none, and makes no client send anything.
-// On a real server, with these rights: test/topologies/forged-messages.test.ts.
+// A client that may only publish gets no lock, ends none, delays none, and makes no other send
+// anything. On a real server, with these rights: test/topologies/forged-messages.test.ts.
 
 const KEY = "holdfast:{lock:a}";
 const LONG = 3_600_000;

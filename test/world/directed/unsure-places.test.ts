@@ -238,7 +238,7 @@ test(
 );
 
 test(
-  "Redis falls silent just before a caller's time ends: it is told that the lock is held, not by whom",
+  "Redis falls silent just before a caller's time ends: it is told that the lock is held, by no name",
   scene(async (world) => {
     const [far, near] = world.processes(2);
     await warm(world, near, far);

@@ -10,7 +10,7 @@ import { matches } from "./sources.ts";
 export function checkNames(root: string): string[] {
   const { scripts } = JSON.parse(readText(root, "package.json")) as { scripts: Record<string, string> };
   const folders = readdirSync(join(root, "test")).join("|");
-  // "lock/server-clock.faults" or, with the folder of all tests before it, "test/lock/token-clock.test.ts".
+  // "lock/lost-replies.faults" or, with the folder of all tests before it, "test/lock/replicas.test.ts".
   const test = new RegExp(`\`((?:test/)?(?:${folders})(?:/[\\w.*-]+)+)\``, "g");
   const bare = new Set(sourceFiles(root).map((path) => basename(path)));
   const models = listed(root, "proof").filter((path) => path.endsWith(".pml"));
