@@ -28,4 +28,11 @@ it("leases, locks and clients print what they are, and nothing secret", async ()
   expect(inspect(quorum)).toMatch(/^QuorumClient \{/);
   expect(inspect([lease, lock, locks, quorum], { depth: 9, showHidden: true })).not.toMatch(/Redis|signal/);
   await quorum.close();
+  const slots = locks.semaphore(name, { permits: 5 });
+  const permits = await slots.acquire(4);
+  expect(inspect(slots, { breakLength: 200 })).toBe(
+    `Semaphore { name: '${name}', kind: 'semaphore', permits: 5 }`,
+  );
+  expect(JSON.parse(JSON.stringify(permits))).toMatchObject({ name, held: true, units: 4 });
+  await permits.release();
 });

@@ -83,6 +83,8 @@ describe("a cached lock", () => {
       const { result: next, took } = await world.timed(other.take("lock"));
       expect(took).toBeLessThan(2 * BY_MESSAGE);
       expect(recalled).toHaveLength(1);
+      // Nor has the next caller of its own process.
+      expect(await one.tryTake("lock")).toBeNull();
       await next.unlock();
     }),
   );
@@ -136,6 +138,8 @@ describe("a cached lock", () => {
       expect(lease).toBeNull();
       expect(took).toBeGreaterThan(40);
       expect(took).toBeLessThan(60);
+      await world.pass(1);
+      expect([world.redis.queue("lock:a"), world.redis.holders("lock:a")]).toEqual([[], [one.number]]);
     }),
   );
 
@@ -277,6 +281,7 @@ describe("a cached lock", () => {
       expect(one.client.stats().kept).toBe(0);
       for (let i = 0; i < 20; i++) await (await one.take("lock", { name: "b" })).unlock();
       expect(one.client.stats().kept).toBe(0);
+      expect(one.client.stats()).toMatchObject({ recalled: 0, recalledUnused: 0 });
       await (await other.take("lock")).unlock();
     }),
   );

@@ -153,3 +153,38 @@ test(
     await next.resign();
   }),
 );
+
+test(
+  "a leader stays: observers are shown it without a gap",
+  scene(async (world) => {
+    const [one, watcher] = world.processes(2);
+    const term = await campaign(one, "one");
+    const { seen, end } = observe(watcher);
+    await world.pass(5 * L);
+    expect(seen).toEqual(["one"]);
+    await term.resign();
+    await end();
+  }),
+);
+
+test(
+  "Redis refuses an observer its channel: it asks about once a second, and an error event says so once",
+  scene(async (world) => {
+    const [one, watcher] = world.processes(2);
+    watcher.mayNotSubscribe();
+    const errors = watcher.heard("error");
+    const { seen, end } = observe(watcher);
+    await world.pass(50);
+    const term = await campaign(one, "one");
+    const { took } = await world.timed(world.until(() => seen.at(-1) === "one"));
+    expect(took).toBeLessThan(1_300);
+    const { sent } = watcher;
+    await world.pass(10_000);
+    expect(watcher.sent - sent).toBeGreaterThan(7);
+    expect(watcher.sent - sent).toBeLessThan(14);
+    const why = /its messages cannot be received, so its leader is queried once a second, because/;
+    expect(errors.map(String).filter((text) => why.test(text))).toHaveLength(1);
+    await term.resign();
+    await end();
+  }),
+);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Term } from "../../../src/index.ts";
-import { campaign, observe } from "./observing.ts";
+import { campaign, election, observe } from "./observing.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, L, R } from "./steps.ts";
@@ -17,6 +17,9 @@ async function led({ pass }: Scene, leader: SceneProcess, ...candidates: readonl
   }
   return { term, waiting };
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve())));
 
 const lossOf = (term: Term): unknown => (term.signal.reason as { reason?: string } | undefined)?.reason;
 
@@ -339,5 +342,93 @@ test(
     expect(took).toBeLessThan(BY_MESSAGE);
     expect(next.token).toBeGreaterThan(term.token);
     await next.resign();
+  }),
+);
+
+test(
+  "runAsLeader: it resolves with what the body returns, which is seen to lead, and its term is over by then",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const { terms, value: told } = await one.does(() =>
+      election(one).runAsLeader({ value: "me" }, async ({ token, value }) => {
+        return { token, value, seen: await election(one).leader() };
+      }),
+    );
+    expect([terms, told?.value]).toEqual([1, "me"]);
+    expect(told?.seen).toMatchObject({ id: one.client.id, label: null, value: "me", token: told?.token });
+    expect(await one.does(() => election(one).leader())).toBeNull();
+    expect(await one.does(() => election(one).runAsLeader(() => 7))).toEqual({ terms: 1, value: 7 });
+  }),
+);
+
+test(
+  "runAsLeader: an error after a loss is the cause of an event, the loss itself is none, and each error makes the pause longer",
+  scene(async (world) => {
+    const [one, admin] = world.processes(2);
+    const errors = one.heard("error");
+    const thrown = [new Error("first"), new Error("second")];
+    const [begins, ends]: [number[], number[]] = [[], []];
+    const leading = one.does(() =>
+      election(one).runAsLeader(async (term) => {
+        begins.push(world.now());
+        if (begins.length === 4) return;
+        await aborted(term.signal);
+        ends.push(world.now());
+        throw thrown[begins.length - 1] ?? term.lost;
+      }),
+    );
+    for (let term = 1; term < 4; term++) {
+      await world.until(() => begins.length === term);
+      await admin.does(() => election(admin).forceResign());
+    }
+    expect(await leading).toEqual({ terms: 4, value: undefined });
+    expect(errors.map(({ cause }) => cause)).toEqual(thrown);
+    expect(errors[0]).toMatchObject({
+      code: "BODY_FAILED",
+      lockName: "e",
+      message: "The body of runAsLeader for election 'e' failed after its term was lost: first.",
+    });
+    const pauses = ends.map((end, i) => (begins[i + 1] ?? 0) - end);
+    // Each by a quarter shorter or longer, and the commands.
+    for (const [i, most] of [300, 600, 150].entries()) {
+      expect(pauses[i]).toBeGreaterThan(0.75 * most - 1);
+      expect(pauses[i]).toBeLessThan(1.25 * most + 10);
+    }
+  }),
+);
+
+test(
+  "runAsLeader: its signal ends a candidate at once, a leader through its body, and a pause",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const leading = one.does(() =>
+      election(one).runAsLeader({ signal }, async (term) => {
+        await aborted(term.signal);
+        return [term.held, term.lost, term.signal.reason];
+      }),
+    );
+    await world.pass(50);
+    const waiting = two.does(() => election(two).runAsLeader({ signal }, () => expect.unreachable()));
+    await world.pass(50);
+    const reason = new Error("the process stops");
+    stop.abort(reason);
+    const { result, took } = await world.timed(waiting);
+    expect([result, took < 1]).toEqual([{ terms: 0, value: undefined }, true]);
+    expect(await leading).toEqual({ terms: 1, value: [true, null, reason] });
+    expect(await two.does(() => election(two).leader())).toBeNull();
+
+    const later = new AbortController();
+    const paused = one.does(() =>
+      election(one).runAsLeader({ signal: later.signal }, (term) => aborted(term.signal)),
+    );
+    await world.pass(50);
+    await two.does(() => election(two).forceResign());
+    // The pause is 112 ms at least.
+    await world.pass(50);
+    later.abort(reason);
+    const over = await world.timed(paused);
+    expect([over.result, over.took < 1]).toEqual([{ terms: 1, value: undefined }, true]);
   }),
 );

@@ -202,6 +202,22 @@ describe("spinLock", () => {
       const unlocking = outcomeOf(held.unlock());
       await cut;
       expect(await unlocking).toEqual(["LOCK_LOST", "unknown"]);
+      expect(world.redis.remaining("spin:a")).toBe(0);
+    }),
+  );
+
+  test(
+    "the reply to an acquire is lost, and it comes again: it does not wait for itself",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      await (await one.take("spinLock", { name: "b" })).unlock();
+      const cut = one.on("acquire").executed(() => one.commands.cut());
+      const taking = world.timed(one.take("spinLock"));
+      await cut;
+      await one.on("acquire").executed();
+      const { result: lease, took } = await taking;
+      expect(took).toBeLessThan(100);
+      await lease.unlock();
     }),
   );
 

@@ -9,6 +9,8 @@ import { BY_MESSAGE, inTurn, L, outcomeOf, R, warm } from "./steps.ts";
 /** So long after a request, its process admits readers without a command. */
 const SHARE_TIME = 25;
 const REPLY_TIMEOUT = 5_000;
+/** What is taken for the first of these has to be raised for the second one, which is a question. */
+const [SHORT, LONG] = [{ lease: 10_000 }, { lease: 60_000 }];
 
 const closes = ({ pass }: Scene): Promise<void> => pass(SHARE_TIME + 1);
 
@@ -282,4 +284,134 @@ test.each(["a reader", "a writer whose scope reads on"] as const)(
       const { took } = await world.timed(theirs.take("write").then((writer) => writer.unlock()));
       expect(took).toBeLessThan(BY_MESSAGE);
     })(),
+);
+
+test.each(["for a hold", "whether more may come in"] as const)(
+  "a writer comes while its process asks %s: later readers do not overtake it",
+  (what) =>
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      await closes(world);
+      await warm(world, mine, theirs);
+      const first = what === "for a hold" ? null : await mine.take("read", SHORT);
+      mine.commands.freezeReplies(10);
+      const asking = mine.take("read", LONG);
+      const writing = mine.take("write");
+      await world.until(() => world.redis.queue("rw:a").length === 1);
+      // Redis was asked before the writer came, and says that no caller waits.
+      const second = await asking;
+      expect(await mine.tryTake("read", LONG)).toBeNull();
+      await first?.unlock();
+      await second.unlock();
+      await (await writing).unlock();
+    })(),
+);
+
+test(
+  "an answer is read after the end of the hold that it is about: its reader has another hold",
+  scene(async (world) => {
+    const [mine] = await pair(world);
+    await closes(world);
+    const first = await mine.take("read", { lease: 500 });
+    const before = world.redis.holds("rw:a");
+    mine.commands.freezeReplies(1_000);
+    const second = await mine.take("read", LONG);
+    expect([first.held, second.held]).toEqual([false, true]);
+    expect(world.redis.holds("rw:a")).not.toEqual(before);
+    expect(await outcomeOf(first.unlock())).toEqual(["LOCK_LOST", "expired"]);
+    await second.unlock();
+  }),
+);
+
+test(
+  "readers that come and go without a command leave others a turn of the event loop",
+  scene(async (world) => {
+    const [mine] = await pair(world);
+    await closes(world);
+    const first = await mine.take("read");
+    const hasTurned = await mine.does(async () => {
+      let isTurned = false;
+      mine.member.process.soon(() => {
+        isTurned = true;
+      });
+      const { read } = mine.client.readWriteLock("rw:a");
+      for (let i = 0; i < SHARE_TIME - 5 && !isTurned; i++) {
+        const reader = await read.lock();
+        mine.block(1);
+        await reader.unlock();
+      }
+      return isTurned;
+    });
+    expect(hasTurned).toBe(true);
+    await first.unlock();
+  }),
+);
+
+test(
+  "after a lost connection a reader asks Redis, because the server may have forgotten the hold",
+  scene(async (world) => {
+    const [mine, theirs] = await pair(world);
+    await closes(world);
+    const first = await mine.take("read");
+    mine.commands.cut({ back: 5 });
+    world.redis.drop("rw:a");
+    world.shows(/two holders of rw:a/);
+    const writer = await theirs.take("write");
+    expect(await mine.tryTake("read")).toBeNull();
+    expect(first.held).toBe(false);
+    await first.unlock().catch(() => {});
+    await writer.unlock();
+  }),
+);
+
+test(
+  "a hold that readers share is renewed once for all of them",
+  scene(async (world) => {
+    const [mine] = await pair(world);
+    await closes(world);
+    const readers = [await mine.take("read"), await mine.take("read"), await mine.take("read")];
+    await world.pass(SHARE_TIME + 1);
+    const { sent } = mine;
+    await world.pass(L / 3);
+    expect(mine.sent - sent).toBe(1);
+    for (const reader of readers) {
+      expect(reader.held).toBe(true);
+      await reader.unlock();
+    }
+  }),
+);
+
+test(
+  "a writer's lease ends: the reader of its scope has lost it, too",
+  scene(async (world) => {
+    const [mine, theirs] = await pair(world);
+    await closes(world);
+    await mine.scope(async () => {
+      const writer = await mine.take("write", { lease: 2_000 });
+      const reader = await mine.take("read");
+      await world.pass(2_500);
+      expect([writer.held, reader.held]).toEqual([false, false]);
+      for (const one of [reader, writer]) expect((await outcomeOf(one.unlock()))?.[0]).toBe("LOCK_LOST");
+    });
+    await (await theirs.take("write")).unlock();
+  }),
+);
+
+test(
+  "the reader of a scope stays after its writer: it keeps the hold alive by itself",
+  scene(async (world) => {
+    const [mine, theirs] = await pair(world);
+    await closes(world);
+    await mine.scope(async () => {
+      const writer = await mine.take("write", { lease: 2_000 });
+      const reader = await mine.take("read", { lease: 4_000, watchdog: true });
+      await writer.unlock();
+      await world.pass(6_000);
+      expect(reader.held).toBe(true);
+      expect(await theirs.tryTake("write")).toBeNull();
+      world.redis.drop("rw:a");
+      expect((await outcomeOf(reader.lease.extend(1_000) as Promise<void>))?.[0]).toBe("LOCK_LOST");
+      await reader.unlock().catch(() => {});
+    });
+  }),
 );

@@ -8,6 +8,7 @@ import { outcomeOf } from "./steps.ts";
 
 const EVERY = 60_000;
 const LEASE = 10_000;
+const KEY = "holdfast:once:{job}";
 
 type Job = (turn: Turn) => unknown;
 
@@ -409,3 +410,118 @@ describe("runOnce", () => {
     }),
   );
 });
+
+test(
+  "the body throws, and the interval is shorter than the lease: the next run begins when the interval is over",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const options = { every: 5_000 };
+    const fail = (): never => {
+      throw new Error("no");
+    };
+    await expect(run(one, fail, options)).rejects.toThrow("no");
+    await world.pass(4_990);
+    expect((await run(other, () => {}, options)).ran).toBe(false);
+    await world.pass(20);
+    expect((await run(other, () => {}, options)).ran).toBe(true);
+  }),
+);
+
+test(
+  "another turn is there when the body ends: LOCK_LOST, taken, and that turn stays",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const others = "1r 1790000000000000 somebody";
+    const lost = await outcomeOf(run(one, () => world.redis.overwrite(KEY, others)));
+    expect(lost).toEqual(["LOCK_LOST", "taken"]);
+    expect(world.redis.dropKey(KEY)).toBe(others);
+  }),
+);
+
+test(
+  "the turn is lost: the call rejects with the loss, whose cause is the body's error, and `lost` reports it",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const lost = one.heard("lost");
+    const stopped = new Error("stopped");
+    const call = run(one, async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      throw stopped;
+    });
+    await world.pass(1_000);
+    world.redis.drop("job");
+    await expect(call).rejects.toMatchObject({
+      code: "LOCK_LOST",
+      reason: "gone",
+      lockName: "job",
+      cause: stopped,
+    });
+    expect(lost).toMatchObject([{ kind: "once", name: "job" }]);
+    expect(world.redis.keys("job")).toEqual([]);
+  }),
+);
+
+test(
+  "a run and a refused call have events of their clients",
+  scene(async (world) => {
+    const both = world.processes(2);
+    const told: unknown[] = [];
+    for (const { client } of both) {
+      client.on("acquire", ({ kind, token, kept }) => told.push(["acquire", kind, Number(token) > 0, kept]));
+      client.on("release", ({ kind, heldFor }) => told.push(["release", kind, heldFor >= 0]));
+      client.on("giveup", ({ kind, why }) => told.push(["giveup", kind, why]));
+    }
+    for (const one of both) await run(one, () => {});
+    expect(told).toEqual([
+      ["acquire", "once", true, false],
+      ["release", "once", true],
+      ["giveup", "once", "busy"],
+    ]);
+  }),
+);
+
+test(
+  "close() waits for a body that ends within `grace`, and refuses later calls; one that does not end is reported",
+  scene(async (world) => {
+    const [one, two, other] = world.processes(3);
+    let hasEnded = false;
+    const call = run(one, async () => {
+      await one.sleep(300);
+      hasEnded = true;
+      return "done";
+    });
+    await world.pass(50);
+    const closing = one.does(() => one.client.close());
+    expect(await outcomeOf(run(one, () => expect.unreachable()))).toEqual(["CLIENT_CLOSED", undefined]);
+    await closing;
+    expect(hasEnded).toBe(true);
+    expect(await call).toEqual({ ran: true, value: "done" });
+    expect(await run(other, () => expect.unreachable())).toMatchObject({ ran: false, running: false });
+
+    world.redis.drop("job");
+    const errors = two.heard("error");
+    const lost = outcomeOf(run(two, () => two.sleep(5_000)));
+    await world.pass(50);
+    await two.does(() => two.client.close({ grace: 100 }));
+    expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: "job" }]);
+    expect(await lost).toEqual(["LOCK_LOST", "closed"]);
+  }),
+);
+
+test(
+  "its signal has aborted: nothing is sent; it aborts in the body: the run goes on",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const reason = new Error("not now");
+    const { sent } = one;
+    const refused = run(one, () => expect.unreachable(), { signal: AbortSignal.abort(reason) });
+    expect(await refused.catch((error: unknown) => error)).toBe(reason);
+    expect(one.sent).toBe(sent);
+    const late = new AbortController();
+    const body = (): string => {
+      late.abort(reason);
+      return "ran";
+    };
+    expect(await run(one, body, { signal: late.signal })).toEqual({ ran: true, value: "ran" });
+  }),
+);

@@ -1,8 +1,16 @@
 import { describe, expect, test } from "vitest";
+import type { Lease } from "../../../src/index.ts";
 import { scene } from "./scene.ts";
+import type { SceneProcess } from "./scene-process.ts";
 import { inTurn, L, outcomeOf, parked, R } from "./steps.ts";
 
 // docs/guarantees.md, "Scopes" and "Assumptions".
+
+const errorOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => null,
+    (error: unknown) => error,
+  );
 
 describe("a scope", () => {
   test(
@@ -72,6 +80,94 @@ describe("a scope", () => {
     }),
   );
 });
+
+describe("the end of a scope", () => {
+  test(
+    "is no second loss for a lease that was lost in it, and ends its share in the hold",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const [lost, errors] = [one.heard("lost"), one.heard("error")];
+      const lock = one.client.lock("lock:a");
+      await one.scope(async () => {
+        const outer = await lock.lock({ lease: 1_000 });
+        const inner = await one.client.scope(async () => {
+          const own = await lock.lock();
+          await world.pass(1_500);
+          return own;
+        });
+        const loss = await errorOf(inner.unlock());
+        expect([inner.signal.reason, inner.held]).toEqual([loss, false]);
+        expect(loss).toMatchObject({ reason: "expired" });
+        await outer.unlock(); // the same hold: its loss was thrown
+        // With the last of its leases it is over, and the scope takes it anew.
+        await (await lock.lock()).unlock();
+        expect(lost.map(({ error }) => error)).toEqual([loss]);
+      });
+      expect(errors).toEqual([]);
+    }),
+  );
+
+  test(
+    "a scope whose lock was lost takes it anew when the loss was told, and not before",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const lock = one.client.lock("lock:a");
+      await one.scope(async () => {
+        const lease = await lock.lock({ lease: 1_000 });
+        await world.pass(1_500);
+        expect(await errorOf(lock.lock())).toMatchObject({ code: "LOCK_LOST" });
+        await lease.unlock(); // its loss was thrown
+        await (await lock.lock()).unlock();
+      });
+    }),
+  );
+});
+
+test(
+  "a lease that outlives its body has the terms of the call that acquired the lock, which an inner call can only lengthen",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const lock = (name: string) => one.client.lock(`lock:${name}`);
+    const [short, long, bound] = await one.does(() =>
+      Promise.all([
+        lock("a").withLock({ lease: 1_000 }, (): Promise<Lease> => lock("a").lock()),
+        lock("b").withLock({ lease: 1_000 }, (): Promise<Lease> => lock("b").lock({ lease: 20_000 })),
+        lock("c").withLock({ maxHold: 1_000 }, (): Promise<Lease> => lock("c").lock()),
+      ]),
+    );
+    await world.pass(1_500);
+    expect([short.held, bound.held, long.remaining > 10_000]).toEqual([false, false, true]);
+    expect(await errorOf(short.unlock())).toMatchObject({ reason: "expired" });
+    expect(await errorOf(bound.unlock())).toMatchObject({ message: expect.stringContaining("maxHold") });
+    await long.unlock();
+  }),
+);
+
+test(
+  "of two processes whose scopes wait for each other one is rejected within 15 s, and the other goes on",
+  scene(async (world) => {
+    const both = world.processes(2, { deadlocks: "reject" });
+    const told = both.map((one) => one.heard("deadlock"));
+    const nest = (one: SceneProcess, first: string, second: string): Promise<string> =>
+      one.scope(async () => {
+        const held = await one.take("lock", { name: first });
+        await world.pass(100);
+        const became = await one.take("lock", { name: second }).then(
+          (lease) => lease.unlock().then(() => "both"),
+          ({ code }: { code: string }) => code,
+        );
+        await held.unlock();
+        return became;
+      });
+    const { result, took } = await world.timed(
+      Promise.all([nest(both[0], "a", "b"), nest(both[1], "b", "a")]),
+    );
+    expect(result.toSorted()).toEqual(["DEADLOCK", "both"]);
+    expect(took).toBeGreaterThan(5_000);
+    expect(took).toBeLessThan(15_000);
+    expect(told.flat()).toMatchObject([{ rejected: true }]);
+  }),
+);
 
 describe("clocks", () => {
   test.each([0.991, 1.009])(
