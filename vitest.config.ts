@@ -68,7 +68,7 @@ const SMOKE = [
   "test/linger/cached-lock.test.ts",
   "test/read-write/readers-and-writers.test.ts",
   "test/once/once.test.ts",
-  "test/multi-lock/opposite-orders.test.ts",
+  "test/multi-lock/multi-lock.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",
   "test/quorum/quorum-lock.contract.test.ts",

@@ -2,14 +2,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LingerLearner } from "../../src/core/linger-learner.ts";
 import type { ReadWriteLock } from "../../src/index.ts";
-import { Actor } from "../support/actor.ts";
+import { LockManager } from "../../src/runtime/lock-manager.ts";
 import { countCommands } from "../support/command-count.ts";
-import type { Party } from "../support/fixture.ts";
+import { freshName, type Party } from "../support/fixture.ts";
 import { heard, KeptReadsStage, keepAlways } from "../support/kept-reads.ts";
 import { timedAwake } from "../support/stage.ts";
-import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { LINGERING } from "../support/stays.ts";
 import { until } from "../support/until.ts";
-import { warm } from "../support/warm.ts";
 
 // What readers of a process share stays with it when the last of them has left, until a writer
 // wants the lock.
@@ -53,32 +52,6 @@ describe("cached reads", () => {
     expect(near.locks.stats().takenAgain).toBeGreaterThan(0);
   });
 
-  it("are confirmed after a pause without readers, and by a lock object without linger", async () => {
-    const { near, far } = stage;
-    const { read } = await keep();
-    const commands = await countCommands(far.redis);
-    await near.locks.readWriteLock(stage.lock.name, { linger: 0 }).read.withLock(() => {});
-    // That was a join, and the unlock has given it back.
-    expect(await commands.scripts()).toBe(2);
-    expect(await holders()).toBe(0);
-    await read.withLock(() => {});
-    await until(() => near.locks.stats().kept === 1);
-    await new Promise((resolve) => setTimeout(resolve, STAY_FRESH + 20));
-    const later = await countCommands(far.redis);
-    await read.withLock(() => {});
-    expect(await later.scripts()).toBe(1);
-  });
-
-  it("end by themselves, and with their client", async () => {
-    const { near } = stage;
-    await keep();
-    await until(async () => (await holders()) === 0);
-    expect(near.locks.stats()).toMatchObject({ kept: 0, lapsed: 1 });
-    await keep();
-    await near.locks.close();
-    expect(await holders()).toBe(0);
-  });
-
   it("go to a writer of another process as soon as it wants the lock, and are not cached for a while", async () => {
     const { near, far } = stage;
     const { read } = await keep();
@@ -93,41 +66,6 @@ describe("cached reads", () => {
     await read.withLock(() => {});
     expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 1, recalledUnused: 1 });
     keepAlways();
-  });
-
-  it("go to writers that do not wait; a reader inside reports itself", async () => {
-    const { far } = stage;
-    const { read } = await keep();
-    await warm(stage.near, far);
-    const { write } = pairOf(far);
-    const got = await write.tryLock();
-    expect(got?.held).toBe(true);
-    // Beside a writer nobody is asked.
-    const third = await stage.join();
-    await warm(far, third);
-    await until(async () => {
-      const commands = await countCommands(far.redis);
-      expect(await pairOf(third).write.tryLock()).toBeNull();
-      // The writer's lease may be raised in between, once.
-      return (await commands.scripts()) === 1;
-    });
-    await got?.unlock();
-    const inside = await read.lock();
-    await inside.unlock();
-    const again = await read.lock();
-    const [refused, waited] = await timedAwake(write.tryLock());
-    expect(refused).toBeNull();
-    expect(waited).toBeLessThan(AT_ONCE);
-    await again.unlock();
-  });
-
-  it("go to a writer of their own process without a round trip", async () => {
-    const { near } = stage;
-    const { write } = await keep();
-    const lease = await write.tryLock();
-    expect(lease?.held).toBe(true);
-    await lease?.unlock();
-    expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
   });
 
   it("are not locked while no reader is inside, and are released by recall()", async () => {
@@ -163,33 +101,6 @@ describe("cached reads", () => {
     proxy.cut("subscribers");
     await until(async () => (await holders()) === 0);
   });
-
-  it("go to a writer within the window if recalls cannot be received", async () => {
-    const { near, far, proxy } = stage;
-    const { read } = await keep();
-    const ends = learned();
-    proxy.partition("subscribers");
-    const writing = timedAwake(pairOf(far).write.lock());
-    // Readers that come and go: each is in time until Redis says that somebody waits.
-    const reading = until(async () => {
-      const lease = await read.tryLock();
-      await lease?.unlock();
-      return lease === null;
-    });
-    await reading;
-    const [lease, waited] = await writing;
-    expect(waited).toBeLessThan(STAY_FRESH + AT_ONCE);
-    await lease.unlock();
-    expect(ends()).toEqual(["wanted"]);
-    await near.locks.close();
-  });
-});
-
-it("reads end with the unlock if the client that shares them has no linger", async () => {
-  const { read } = pairOf(stage.far);
-  await read.withLock(() => {});
-  await nextTurn();
-  expect(await holders()).toBe(0);
 });
 
 it("a client caches at most 16 holds of a lock, and a writer recalls all of them at once", async () => {
@@ -228,23 +139,15 @@ it("a script does not search more than 256 holds for cached ones", async () => {
   await far.redis.del(key);
 });
 
-it("the cached reads of a suspended process end within the window", async () => {
-  const { far } = stage;
-  const grantWindow = STAY_WINDOW / 3;
-  const client = { grantWindow, linger: grantWindow / 2 };
-  const actor = await Actor.start({ url: stage.server.url, client });
-  try {
-    await until(async () => {
-      const got = await actor.call("acquire", "readLock", stage.lock.name);
-      await actor.call("unlock", got?.handle ?? 0);
-      return (await holders()) === 1;
-    });
-    actor.kill("SIGSTOP");
-    const [lease, waited] = await timedAwake(pairOf(far).write.lock());
-    expect(waited).toBeLessThan(grantWindow + AT_ONCE);
-    await lease.unlock();
-  } finally {
-    actor.kill("SIGKILL");
-    await actor.end();
-  }
+it("nothing stays of the readers of a lock that only writers want, while other reads stay cached", async () => {
+  const { near } = stage;
+  await keep();
+  const left = vi.spyOn(LockManager.prototype, "left");
+  onTestFinished(() => left.mockRestore());
+  const name = freshName();
+  const { write } = near.locks.readWriteLock(name);
+  await write.withLock(() => {});
+  const manager = left.mock.contexts[0] as LockManager;
+  const names = [...manager.resources()].map((lock) => lock.name);
+  expect(names).toEqual([stage.lock.name]);
 });

@@ -1,7 +1,6 @@
 import { onTestFinished, vi } from "vitest";
 import type { Call } from "../../src/redis/call.ts";
 import { linkOf } from "./link.ts";
-import type { Match } from "./matches.ts";
 
 /** A script that is being sent. `args`: hash or text, the number of keys, keys and arguments. */
 export interface SentScript {
@@ -57,25 +56,6 @@ export function onScript(
   const restore = (): void => void spy.mockRestore();
   onFinished(restore);
   return restore;
-}
-
-/**
- * Makes the next matching script fail before it is sent, as its caller sees it: Redis never
- * receives it. Resolves when it has failed.
- */
-export function failScript(
-  connection: object,
-  match: Match,
-  error = new Error("This command was chosen to fail"),
-): Promise<void> {
-  return new Promise((happened) => {
-    const restore = onScript(connection, (script, send) => {
-      if (!match([script.name, ...script.args.map(String)])) return send();
-      restore();
-      script.reject(error);
-      happened();
-    });
-  });
 }
 
 const held = new WeakSet<SentScript>();

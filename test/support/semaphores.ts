@@ -30,7 +30,3 @@ export class SemaphoreServer extends OwnServer {
 /** Resolves when this many callers wait in Redis. */
 export const waiting = (slots: Semaphore, count: number): Promise<true> =>
   until(async () => (await slots.inspect()).waiters.length === count, { what: `${count} waiting` });
-
-/** Resolves when this many permits are in use. */
-export const used = (slots: Semaphore, count: number): Promise<true> =>
-  until(async () => (await slots.inspect()).used === count, { what: `${count} used` });

@@ -347,8 +347,8 @@ export const client: readonly Plant[] = [
     replaces: "    this.free += unitsOf(lease.terms);\n    this.giveBack();\n  }\n}",
     by: "    this.free += unitsOf(lease.terms);\n    setTimeout(() => this.giveBack());\n  }\n}",
     test: {
-      project: "default*",
-      file: "test/semaphore/lost-permits.test.ts",
+      project: "world",
+      file: "test/world/directed/listeners-of-losses.test.ts",
       title: "lost permits are not handed off locally, also if a listener of the loss asks for them",
     },
   },

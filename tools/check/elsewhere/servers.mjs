@@ -19,7 +19,7 @@ import { root, runTests } from "./run-tests.mjs";
 const QUICK = [
   ...["client/smoke", "client/acl", "client/old-server", "quorum/rights", "contract/happy-path"],
   ...["multi-lock/multi-lock", "redisson/redisson-lock", "redisson/redisson-fenced-lock"],
-  ...["semaphore/semaphore", "list/list", "election/terms", "once/once"],
+  ...["semaphore/number-of-permits", "list/list", "election/terms", "once/once"],
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);
