@@ -1,8 +1,6 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import type { Leader } from "../../src/index.ts";
-import { codes } from "../../src/redis/codes.generated.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { electionLua } from "../../src/redis/lua.generated.ts";
 import { freshName } from "../support/fixture.ts";
@@ -186,108 +184,4 @@ it("messages are only hints, and a flood of them causes one request at a time, w
   await term.resign();
   expect(await values(seen, 1)).toEqual([null]);
   await seen.return?.();
-});
-
-it("a crashed leader is shown no longer than its term, and the next one as soon as it leads", async () => {
-  const { locks } = await join();
-  const name = freshName("election");
-  const { lock, leader } = keysOf(name);
-  const token = "1700000000000000";
-  const hold = "holdfast:client:a:00000001abcdefghijklm";
-  await own.admin.set(lock, `10 ${token} ${token} ${hold}`, "PX", 700);
-  const from = performance.now();
-  await own.admin.set(leader, `1 ${token} 00000001 host:1:0 dead`, "PX", 1_400);
-  const seen = locks.election(name).observe();
-  expect(await next(seen)).toMatchObject({
-    id: "host:1:0",
-    label: null,
-    host: null,
-    value: "dead",
-    token: Number(token),
-  });
-  expect(await next(seen)).toBeNull();
-  const shown = performance.now() - from;
-  expect(shown).toBeGreaterThan(500);
-  expect(await own.admin.exists(leader)).toBe(1);
-  const term = await locks.election(name).campaign({ value: "new" });
-  expect(await values(seen, 1)).toEqual(["new"]);
-  await Promise.all([seen.return?.(), term.resign()]);
-});
-
-it("a live leader is shown without a gap: the observer asks before its term ends", async () => {
-  const { locks, asked } = await behind();
-  const name = freshName("election");
-  const { lock, leader } = keysOf(name);
-  const token = "1700000000000000";
-  await own.admin.set(leader, `1 ${token} 00000001 host:1:0 here`, "PX", 60_000);
-  await own.admin.set(lock, `10 ${token} ${token} holdfast:client:a:00000001abcdefghijklm`, "PX", 2_000);
-  const stalls = monitorEventLoopDelay({ resolution: 10 });
-  stalls.enable();
-  const seen = locks.election(name).observe();
-  expect(await values(seen, 1)).toEqual(["here"]);
-  await until(() => asked() === 2);
-  // As a leader renews it, which nobody is told.
-  await own.admin.pexpire(lock, 60_000);
-  const change = seen.next();
-  await until(() => asked() === 3);
-  const what = await Promise.race([change, sleep(20)]);
-  // Where this process has stood still, its leader's time may have been over.
-  if (stalls.max < 100e6) expect(what).toBeUndefined();
-  await seen.return?.();
-});
-
-it("without subscriptions the observer asks each second, and reports it once", async () => {
-  await own.admin.call(
-    "ACL",
-    "SETUSER",
-    "deaf",
-    "reset",
-    "on",
-    ">x",
-    "~*",
-    "+@all",
-    "resetchannels",
-    "&holdfast:client:*",
-  );
-  const { locks } = await own.parties.join({ url: own.url, redis: { username: "deaf", password: "x" } });
-  const errors: Error[] = [];
-  locks.on("error", (error) => errors.push(error));
-  const name = freshName("election");
-  const a = await join();
-  const seen = locks.election(name).observe();
-  expect(await next(seen)).toBeNull();
-  const term = await a.locks.election(name).campaign({ value: "here" });
-  expect(await values(seen, 1)).toEqual(["here"]);
-  expect(errors.map(String)).toEqual([
-    expect.stringMatching(/its messages cannot be received, so its leader is queried once a second, because/),
-  ]);
-  // Its locks are heard all the same.
-  await using lease = await a.locks.lock(name).lock();
-  const waiting = locks.lock(name).lock();
-  await until(() => own.admin.zcard(new Keys("", false).of(name).queue));
-  await lease.unlock();
-  await (await waiting).unlock();
-  await Promise.all([seen.return?.(), term.resign()]);
-});
-
-it("late and reordered copies of proclamations change nothing", async () => {
-  const a = await behind();
-  const { locks } = await join();
-  const name = freshName("election");
-  const term = await a.locks.election(name).campaign({ value: "1" });
-  const kept =
-    a.proxy.commands.find(({ command }) => command.includes(electionLua.proclaim.sha))?.command ?? [];
-  await term.proclaim("2");
-  const seen = locks.election(name).observe();
-  expect(await values(seen, 1)).toEqual(["2"]);
-  const [command = "", ...args] = kept;
-  expect(await own.admin.call(command, ...args)).toBe(codes.MINE);
-  expect((await locks.election(name).leader())?.value).toBe("2");
-  await term.resign();
-  expect(await values(seen, 1)).toEqual([null]);
-  expect(await own.admin.call(command, ...args)).toBe(codes.GONE);
-  const heir = await locks.election(name).campaign({ value: "heir" });
-  expect(await own.admin.call(command, ...args)).toBe(codes.TAKEN);
-  expect(await values(seen, 1)).toEqual(["heir"]);
-  await Promise.all([seen.return?.(), heir.resign()]);
 });

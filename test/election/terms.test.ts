@@ -118,17 +118,6 @@ it("observers see exactly what was proclaimed, byte by byte, and only during the
   expect(() => term.assertHeld()).toThrow(/was resigned, so this term is over: campaign again\.$/);
 });
 
-it("the next renewal restores a deleted proclamation", async () => {
-  const { locks } = await join();
-  const name = freshName("election");
-  const term = await locks.election(name, { lease: 600 }).campaign({ value: "here" });
-  await own.admin.del(keysOf(name).leader);
-  expect(await locks.election(name).leader()).toBeNull();
-  await until(async () => (await locks.election(name).leader())?.value === "here");
-  expect(await own.admin.pttl(keysOf(name).leader)).toBeGreaterThan(600);
-  await term.resign();
-});
-
 it("a lost term reports it: by its signal, by `lost`, and by its methods", async () => {
   const { locks } = await join();
   const name = freshName("election");

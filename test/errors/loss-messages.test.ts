@@ -1,5 +1,5 @@
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { type Lease, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import { type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
@@ -86,88 +86,7 @@ describe("LockTimeoutError says where the holder is", () => {
   });
 });
 
-describe("a holder whose lock is force-released", () => {
-  it.for([true, false])(
-    "is notified by a message if its client is subscribed then: %s",
-    async (subscribed) => {
-      const [near, far] = await Promise.all([
-        parties.join({ client: { leaseTime: subscribed ? 30_000 : 3_000 } }),
-        parties.join({ client: { linger: 0 } }),
-      ]);
-      const lock = far.locks.lock(freshName());
-      // A client that never waits is never subscribed.
-      const lease = (await near.locks.lock(lock.name).tryLock()) as Lease;
-      if (subscribed) {
-        const other = await far.locks.lock(freshName()).lock();
-        const waits = near.locks.lock(other.name).lock();
-        await until(async () => (await far.locks.lock(other.name).inspect())?.waiters?.length === 1);
-        await other.unlock();
-        await (await waits).unlock();
-      }
-      expect(await lock.forceUnlock({ label: "bob" })).toBe(true);
-      await until(() => lease.signal.aborted);
-      const by = subscribed ? { reason: "revoked", by: "bob" } : { reason: "gone", by: null };
-      expect(lease.signal.reason).toMatchObject(by);
-    },
-  );
-});
-
 describe("LockLostError says what ran out, and after how long", () => {
-  const lose = async (options: object, extension?: number): Promise<string> => {
-    const { locks } = await parties.join();
-    const lease = await locks.lock(freshName()).lock(options);
-    if (extension) await lease.extend(extension);
-    await until(() => lease.signal.aborted);
-    const error = await failure(lease.unlock());
-    expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ reason: "expired" });
-    return (error as Error).message;
-  };
-
-  it("the lease, with a hint that it was meant in seconds", async () => {
-    expect(await lose({ lease: 60 })).toMatch(
-      /was lost: its lease of 60 ms ran out before it was released; it is in milliseconds\.$/,
-    );
-  });
-  it("the lease", async () => {
-    expect(await lose({ lease: 200 })).toMatch(
-      /its lease of 200 ms ran out before it was released; give a longer one, or extend\(\) it\.$/,
-    );
-  });
-  it("the lease that the watchdog could not renew", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
-    const lease = await locks.lock(freshName()).lock();
-    locks.on("error", () => {});
-    redis.disconnect();
-    await until(() => lease.signal.aborted);
-    expect((lease.signal.reason as Error).message).toMatch(
-      /its lease of 300 ms ran out before it was renewed; the event loop was blocked, or Redis did not answer\.$/,
-    );
-  });
-  it.each([
-    ["a lease", { lease: 60_000 }],
-    ["a lease that the watchdog renews", {}],
-    ["a lease with a maxHold", { lease: 600_000, maxHold: 60_000 }],
-  ])("a step of the wall clock forward: %s", async (_, options) => {
-    const { locks } = await parties.join({ client: { leaseTime: 60_000 } });
-    const lost: string[] = [];
-    locks.on("lost", ({ error }) => lost.push(error.message));
-    const lease = await locks.lock(freshName()).lock(options);
-    const { now } = Date;
-    // Longer than its maxHold, and shorter than its lease, where it has one.
-    Date.now = () => now() + 120_000;
-    onTestFinished(() => {
-      Date.now = now;
-    });
-    expect(lease.held).toBe(false);
-    expect(await failure(lease.unlock())).toMatchObject({ reason: "expired" });
-    Date.now = now;
-    expect(lost).toEqual([
-      expect.stringMatching(
-        /its lease of (60|600) s is over by the wall clock, with \S+ m?s left by the monotonic clock; the wall clock was set forward, or the machine was suspended\.$/,
-      ),
-    ]);
-  });
   it("the clocks are not blamed when the lease has merely ended", async () => {
     const { locks } = await parties.join();
     const lost: string[] = [];
@@ -175,28 +94,6 @@ describe("LockLostError says what ran out, and after how long", () => {
     await Promise.all(Array.from({ length: 50 }, (_, i) => locks.lock(freshName()).lock({ lease: 300 + i })));
     await until(() => lost.length === 50);
     expect(lost.filter((message) => !/ms ran out before it was released/.test(message))).toEqual([]);
-  });
-  it("its extension", async () => {
-    expect(await lose({ lease: 200 }, 300)).toMatch(/its lease of 300 ms ran out/);
-  });
-  it("maxHold", async () => {
-    expect(await lose({ maxHold: 150 })).toMatch(
-      /its maxHold of 150 ms was over; give a longer one, or release it sooner\.$/,
-    );
-  });
-
-  it("the body's error is the cause", async () => {
-    const { locks } = await parties.join();
-    const error = await failure(
-      locks.lock(freshName()).withLock({ lease: 150 }, async ({ signal }) => {
-        await until(() => signal.aborted);
-        throw new Error("stopped");
-      }),
-    );
-    expect(error).toMatchObject({
-      message: expect.stringContaining("its lease of 150 ms ran out"),
-      cause: { message: "stopped" },
-    });
   });
 
   it.for([

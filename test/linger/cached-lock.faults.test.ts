@@ -4,10 +4,9 @@ import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { timedAwake } from "../support/stage.ts";
 import { LINGERING } from "../support/stays.ts";
-import { until } from "../support/until.ts";
 import { AT_ONCE, besideKeepers, withKeeper } from "./keepers.ts";
 
-// A process that caches a lock exits, or the server evicts the key. What other faults do is in
+// A process that caches a lock exits. What other faults do is in
 // test/world/directed/cached-locks.test.ts.
 
 const beside = besideKeepers();
@@ -38,25 +37,5 @@ describe("a process that caches a lock", () => {
     const [lease, waited] = await timedAwake(theirs);
     expect(waited).toBeLessThan(AT_ONCE);
     await lease.unlock();
-  });
-});
-
-describe("the key of a cached lock is lost", () => {
-  it("eviction: the next caller has it at once, alone", async () => {
-    await withKeeper(beside, async (keeper) => {
-      const { actor, lock } = keeper;
-      await beside.here.redis.config("SET", "maxmemory-policy", "volatile-ttl");
-      await beside.here.redis.config("SET", "maxmemory", "1");
-      await beside.here.redis.set("more", "x".repeat(100)).catch(() => {});
-      await beside.here.redis.config("SET", "maxmemory", "0");
-      await beside.here.redis.config("SET", "maxmemory-policy", "noeviction");
-      expect(await lock.holder()).toBe("");
-      const lease = await beside.here.locks.lock(lock.name).lock();
-      const before = Date.now();
-      await until(() => Date.now() > before + 150);
-      expect(await actor.call("acquire", "lock", lock.name, 0)).toBeNull();
-      expect(lease.held).toBe(true);
-      await lease.unlock();
-    });
   });
 });

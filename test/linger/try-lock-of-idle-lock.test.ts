@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { FakeKeeper, Manners } from "../support/fake-keeper.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "./kept-elsewhere.ts";
+import { AT_ONCE, keptElsewhere, scriptsSent } from "./kept-elsewhere.ts";
 
 // tryLock() without wait, of a lock that another client may keep with nobody inside.
 
@@ -30,15 +30,6 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     expect([questions(keeper), wants(keeper)]).toEqual([5, 0]);
   });
 
-  it("does so although a dead entry is in the queue", async () => {
-    await kept("idle");
-    const dead = "1 3000 0 holdfast:client:gone:1:0123456789abcdef:00000001abcdefghijklm";
-    await stage.far.redis.zadd(stage.lock.keys.queue, 1, dead);
-    const lease = await mine().tryLock();
-    expect(lease?.held).toBe(true);
-    await lease?.unlock();
-  });
-
   it("says busy at once when a caller is inside, does not set `wanted`, and leaves no place behind", async () => {
     const keeper = await kept("busy");
     await stage.warm(stage.near);
@@ -47,26 +38,6 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     await stage.lock.queued(0);
     expect([questions(keeper), wants(keeper)]).toEqual([1, 0]);
     expect(await stage.lock.holder()).toBe(keeper.hold);
-  });
-
-  it("says busy after a moment when the holder does not answer, and leaves no place behind", async () => {
-    const keeper = await kept("silent");
-    await stage.warm(stage.near);
-    const [[lease, awake], ms] = await timed(timedAwake(mine().tryLock()));
-    expect(lease).toBe(null);
-    expect(ms).toBeGreaterThanOrEqual(SILENCE - 5);
-    expect(awake).toBeLessThan(SILENCE + AT_ONCE);
-    await stage.lock.queued(0);
-    expect(await stage.lock.holder()).toBe(keeper.hold);
-  });
-
-  it("sends no recall to a holder without linger", async () => {
-    const keeper = await kept("idle");
-    for (const told of [0, 1] as const) {
-      await keeper.keep(stage.lock.name, told);
-      expect(await mine().tryLock()).toBe(null);
-    }
-    expect(keeper.recalls).toEqual([]);
   });
 
   it("emits no event of waiting, and gives up as a call that would not wait", async () => {

@@ -1,13 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockError } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
-import { failure, lossOf, Section } from "../contract/observe.ts";
-import { awake } from "../support/awake.ts";
+import { Section } from "../contract/observe.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { MultiLocks, three } from "../support/multi-locks.ts";
 import { onScript } from "../support/scripts-sent.ts";
-import { until } from "../support/until.ts";
 
 // Several locks as one: which ones they are, and taking all or none.
 
@@ -195,36 +193,6 @@ describe("taking all", () => {
     await several.gone(names);
   });
 
-  it("does not overtake callers that wait for a free member", async () => {
-    const names = three();
-    const crashed = await several.join();
-    const held = await crashed.locks.lock(names[1]).lock({ lease: 30_000 });
-    const waiting = theirs.locks.fairLock(names[1]).lock();
-    await several.look(names[1]).queued(1);
-    // Free, and waited for, as at the end of a lease.
-    await mine.redis.del(several.look(names[1]).keys.lock);
-    // its try gave the lock to the next waiter
-    expect(await mine.locks.multiLock(names).tryLock()).toBeNull();
-    const asked = awake();
-    const next = await waiting;
-    expect(awake() - asked).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least
-    await until(async () => (await several.holders(names)).join() === `,${theirs.locks.id},`);
-    await next.unlock();
-    await failure(held.unlock());
-    await several.gone(names);
-  });
-
-  it("overtakes the places of crashed clients", async () => {
-    const names = three();
-    const { queue } = several.look(names[1]).keys;
-    await mine.redis.zadd(queue, 1, "somebody who is gone");
-    const lease = await mine.locks.multiLock(names).tryLock();
-    expect(lease?.held).toBe(true);
-    expect(await mine.redis.exists(queue)).toBe(0);
-    await lease?.unlock();
-    await several.gone(names);
-  });
-
   it("mixes fair and default locks, and Redisson's", async () => {
     const [a, b, c] = three();
     const members = (locks: Party["locks"]) => [redissonLock(locks, a), locks.fairLock(b), c];
@@ -245,68 +213,6 @@ describe("taking all", () => {
     expect(new Set(lease.tokens.values()).size).toBe(100);
     await lease.unlock();
     expect(await count.scripts()).toBeLessThanOrEqual(400); // each script may have been unknown to the server
-    await several.gone(names);
-  });
-});
-
-describe("the client", () => {
-  it("reports every member's life", async () => {
-    const names = three();
-    const { locks } = await several.join({ leaseTime: 900 });
-    const told: string[] = [];
-    for (const event of ["acquire", "renew", "release"] as const)
-      locks.on(event, ({ name }: { name: string }) => told.push(`${event} ${name}`));
-    const lease = await locks.multiLock(names).lock();
-    await until(() => told.filter((one) => one.startsWith("renew")).length >= 6, {
-      what: "two renewals of all",
-    });
-    expect(lease.held).toBe(true);
-    await lease.unlock();
-    const of = (event: string) => [...new Set(told.filter((one) => one.startsWith(event)))].sort();
-    for (const event of ["acquire", "renew", "release"])
-      expect(of(event)).toEqual(names.map((name) => `${event} ${name}`));
-    await several.gone(names);
-  });
-
-  it("that closes refuses waiters, lets holders finish, and ends the remaining leases", async () => {
-    const names = three();
-    const others = three();
-    const third = three();
-    const closing = await several.join();
-    const errors: Error[] = [];
-    closing.locks.on("error", (error) => errors.push(error));
-    const finishing = await closing.locks.multiLock(others).lock();
-    const staying = await closing.locks.multiLock(third).lock();
-    const held = await theirs.locks.lock(names[1]).lock({ wait: 0 });
-    const waiting = failure(closing.locks.multiLock(names).lock());
-    await several.look(names[1]).queued(1);
-    const closed = closing.locks.close({ grace: 1_000 });
-    expect(await waiting).toMatchObject({ code: "CLIENT_CLOSED" });
-    expect(await failure(closing.locks.multiLock(names).tryLock())).toMatchObject({ code: "CLIENT_CLOSED" });
-    await finishing.unlock();
-    expect(staying.held).toBe(true); // for as long as the grace
-    await closed;
-    expect(await lossOf(staying.signal)).toBe("closed");
-    expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
-    expect(await failure(staying.unlock())).toBeInstanceOf(AggregateError);
-    await held.unlock();
-    await several.gone([...names, ...others, ...third]);
-  });
-
-  it("gives the end of a lease to the waiters for a member, also in its own process", async () => {
-    const names = three();
-    const lease = await mine.locks.multiLock(names).lock();
-    const waiting = [
-      mine.locks.lock(names[0]).lock(),
-      theirs.locks.lock(names[1]).lock(),
-      mine.locks.fairLock(names[2]).lock(),
-    ];
-    for (const name of names.slice(1)) await several.look(name).queued(1); // the first waits in this process
-    const start = awake();
-    await lease.unlock();
-    const next = await Promise.all(waiting);
-    expect(awake() - start).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least
-    for (const one of next) await one.unlock();
     await several.gone(names);
   });
 });

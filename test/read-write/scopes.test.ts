@@ -166,29 +166,6 @@ it("after local hand-offs of a writer's hold the remaining readers have the pres
   await second;
 });
 
-it("a writer's readers lose what the writer loses, and one that stays keeps its hold alive by itself", async () => {
-  const { locks, mine, theirs } = await open();
-  await locks.scope(async () => {
-    const writer = await mine.write.lock({ lease: 200 });
-    const reader = await mine.read.lock();
-    await until(() => writer.signal.aborted);
-    expect(reader.held).toBe(false);
-    await expect(reader.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
-    await expect(writer.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
-  });
-  await locks.scope(async () => {
-    const writer = await mine.write.lock({ lease: 300 });
-    const reader = await mine.read.lock({ lease: 600, watchdog: true });
-    await writer.unlock();
-    const since = performance.now();
-    await until(() => performance.now() > since + 700);
-    expect(reader.held).toBe(true);
-    await theirs.read.forceUnlock();
-    await expect(reader.extend(1_000)).rejects.toMatchObject({ code: "LOCK_LOST" });
-    await reader.unlock().catch(() => {});
-  });
-});
-
 it("the end of a scope ends the writer's lease, and its readers in other bodies go on; and the other way round", async () => {
   const { locks, mine, theirs } = await open();
   const told = record(locks);

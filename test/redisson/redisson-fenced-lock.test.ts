@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { counterOf, JavaThread } from "../contract/java.ts";
-import { lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -94,19 +93,6 @@ describe("redissonFencedLock beside Java", () => {
       expect(await party.redis.exists(name)).toBe(0);
     },
   );
-
-  it("loses to Java what Java has force-released, and reports it", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
-    const { name } = fresh();
-    const lease = await redissonFencedLock(locks, name).lock();
-    const rival = new JavaThread(redis);
-    // As Java's forceUnlock does. Sent together: a renewal between them would find it gone.
-    const [, token] = await Promise.all([redis.del(name), rival.tryFencedLock(name)]);
-    expect(token).toBe(lease.token + 1);
-    expect(await lossOf(lease.signal)).toBe("taken");
-    await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "taken" });
-    expect(await rival.unlock(name)).toBe(1);
-  });
 
   it("tokens grow in the order of the holds under load from both sides", async () => {
     const { name, lock } = fresh();

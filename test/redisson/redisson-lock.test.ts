@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import type { Lock, UnfencedLease } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { channelOf, JavaThread } from "../contract/java.ts";
-import { lossOf } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
@@ -102,15 +101,6 @@ describe("redissonLock beside Java", () => {
     await java.unlock(name);
   });
 
-  it("needs no message when Java dies: its lease runs out", async () => {
-    const { name, lock } = fresh();
-    await java.tryLock(name, 200);
-    const asked = awake();
-    const lease = await lock.lock({ wait: 10_000 });
-    expect(awake() - asked).toBeLessThan(3_000);
-    await lease.unlock();
-  });
-
   it("stays on no channel if its waiter left before SUBSCRIBE was acknowledged", async () => {
     const { name, lock } = fresh();
     await java.tryLock(name);
@@ -144,18 +134,6 @@ describe("redissonLock beside Java", () => {
     const lease = await waiter;
     expect(await party.redis.pttl(name)).toBeGreaterThan(29_000);
     await lease.unlock();
-  });
-
-  it("loses to Java what Java has force-released, and does not unlock it", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 3_000 } });
-    const { name } = fresh();
-    const lease = await redissonLock(locks, name).lock();
-    const rival = new JavaThread(redis);
-    // As Java's forceUnlock does. Sent together: a renewal between them would find it gone.
-    expect(await Promise.all([redis.del(name), rival.tryLock(name)])).toEqual([1, null]);
-    expect(await lossOf(lease.signal)).toBe("taken");
-    await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "taken" });
-    expect(await rival.unlock(name)).toBe(1);
   });
 
   it("is handed off in memory if asked to: one owner with a count of 1, and no message until the end", async () => {

@@ -81,27 +81,6 @@ describe("the end of a scope", () => {
       await (await lockOf(b.locks, kind, lock.name).lock({ wait: 10_000 })).unlock();
     },
   );
-
-  it("is no second loss for a lease that was lost in it, and ends its share in the hold", async () => {
-    const { locks } = await parties.join();
-    const told = record(locks);
-    const lock = locks.lock(freshName());
-    await locks.scope(async () => {
-      const outer = await lock.lock({ lease: 100 });
-      const inner = await locks.scope(async () => {
-        const inner = await lock.lock();
-        await until(() => inner.signal.aborted, { what: "the loss" });
-        return inner;
-      });
-      const loss = await failure(inner.unlock());
-      expect(inner.signal.reason).toBe(loss);
-      await outer.unlock(); // the same hold: its loss was thrown
-      // With the last of its leases it is over, and the scope takes it anew.
-      await (await lock.lock()).unlock();
-      expect(told.lost.map(({ error }) => error)).toEqual([loss]);
-    });
-    expect(told.error).toEqual([]);
-  });
 });
 
 describe("a lease that outlives its body", () => {
@@ -123,25 +102,6 @@ describe("a lease that outlives its body", () => {
     for (const lease of left) await lease.unlock();
     expect(timersOf(party).size).toBeLessThanOrEqual(before + 1);
     expect(await lock.isLocked()).toBe(false);
-  });
-
-  it("keeps the terms of the call that acquired the lock, which an inner call can only lengthen", async () => {
-    const lock = a.locks.lock(freshName());
-    const [short, long] = await Promise.all([
-      lock.withLock({ lease: 300 }, () => lock.lock()),
-      // In a body of its own, of another lock.
-      (async () => {
-        const other = a.locks.lock(freshName());
-        return other.withLock({ lease: 300 }, () => other.lock({ lease: 20_000 }));
-      })(),
-    ]);
-    await until(() => short.signal.aborted, { what: "the end of the first caller's lease" });
-    expect(await failure(short.unlock())).toMatchObject({ reason: "expired" });
-    expect(long.remaining).toBeGreaterThan(10_000);
-    await long.unlock();
-    const bound = await lock.withLock({ maxHold: 300 }, () => lock.lock());
-    await until(() => bound.signal.aborted, { what: "the end of the first caller's maxHold" });
-    expect(await failure(bound.unlock())).toMatchObject({ message: expect.stringContaining("maxHold") });
   });
 
   it("is a hold that calls enter while the body lives, and not afterwards", async () => {

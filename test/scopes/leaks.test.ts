@@ -2,10 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { redissonLock } from "../../src/redisson.ts";
 import { block } from "../support/block.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
-import { linkOf } from "../support/link.ts";
 import { until } from "../support/until.ts";
 
 // What must not leak out of a scope, or into one.
@@ -117,57 +115,6 @@ describe("scopes", () => {
     await until(() => entered, { what: "its turn" });
   });
 
-  it("a borrower that waited while the lease was lost does not begin", async () => {
-    const name = freshName();
-    const lock = a.locks.lock(name);
-    let second = false;
-    const body = lock.withLock({ lease: 200 }, () =>
-      Promise.all([
-        lock.withLock((lease) => until(() => !lease.held, { what: "the lease to end" })),
-        lock.withLock(() => {
-          second = true;
-        }),
-      ]),
-    );
-    await expect(body).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
-    expect(second).toBe(false);
-    await (await b.locks.lock(name).lock({ wait: 5_000 })).unlock();
-  });
-
-  it("after a loss the same scope can acquire the lock anew", async () => {
-    const lock = a.locks.lock(freshName());
-    await a.locks.scope(async () => {
-      const lease = await lock.lock({ lease: 100 });
-      await until(() => lease.signal.aborted, { what: "the loss" });
-      await expect(lock.lock()).rejects.toMatchObject({ code: "LOCK_LOST" });
-      await lease.unlock(); // its loss was thrown
-      await (await lock.lock()).unlock();
-    });
-  });
-
-  it("50 borrowers with one signal add one listener, and leave when it aborts", async () => {
-    const lock = a.locks.lock(freshName());
-    const controller = new AbortController();
-    const warnings: Error[] = [];
-    const hear = (warning: Error): unknown => warnings.push(warning);
-    process.on("warning", hear);
-    await lock.withLock(async () => {
-      await lock.withLock(async () => {
-        const outer = lock.withLock(() => {}); // this child scope's own gate is free
-        await outer;
-      });
-      const first = lock.withLock(() => until(() => controller.signal.aborted));
-      const rest = Array.from({ length: 50 }, () => lock.withLock({ signal: controller.signal }, () => {}));
-      await a.redis.ping();
-      controller.abort(new Error("enough"));
-      for (const one of await Promise.allSettled(rest))
-        expect(one).toMatchObject({ status: "rejected", reason: { message: "enough" } });
-      await first;
-    });
-    process.off("warning", hear);
-    expect(warnings).toEqual([]);
-  });
-
   it.each(["lock", "fairLock"] as const)(
     "a call enters once what a call beside it gets just then: %s",
     async (kind) => {
@@ -192,22 +139,4 @@ describe("scopes", () => {
       });
     },
   );
-
-  it("a failed count of an inner redissonLock does not keep the lock", async () => {
-    const name = freshName();
-    const party = await parties.join({
-      redis: { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false },
-    });
-    const lock = redissonLock(party.locks, name);
-    await party.locks.scope(async () => {
-      const outer = await lock.lock();
-      const inner = await lock.lock();
-      expect(Object.values(await a.redis.hgetall(name))).toEqual(["2"]);
-      party.redis.disconnect(true); // the connection breaks and comes back
-      await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
-      await until(() => linkOf(party.redis).state === "ready");
-      await outer.unlock();
-    });
-    await until(async () => (await a.redis.exists(name)) === 0, { what: "the lock to be free" });
-  });
 });

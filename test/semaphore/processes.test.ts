@@ -1,7 +1,6 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Dice } from "../chaos/dice.ts";
-import { Actor } from "../support/actor.ts";
-import { freshName, testUrl } from "../support/fixture.ts";
+import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { present } from "../support/present.ts";
 import { until } from "../support/until.ts";
@@ -54,21 +53,5 @@ describe("over all processes", () => {
       const { used, waiters } = await slots.inspect();
       return used === 0 && waiters.length === 0;
     });
-  });
-
-  it("the permits of a crashed process come back by themselves, also to waiters", async () => {
-    const name = freshName();
-    const actor = await Actor.start({ url: testUrl() });
-    onTestFinished(() => actor.end());
-    await actor.call("acquire", "permit", name, 0, 1_000);
-    const { locks } = await own.parties.join({ url: testUrl() });
-    const slots = locks.semaphore(name, { permits: 1 });
-    const waiting = slots.acquire(1, { wait: 10_000 });
-    await until(async () => (await slots.inspect()).waiters.length === 1);
-    const killed = performance.now();
-    await actor.kill();
-    const lease = await waiting;
-    expect(performance.now() - killed).toBeLessThan(4_000); // the lease, and a look
-    await lease.release();
   });
 });

@@ -1,11 +1,8 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { LockUnavailableError } from "../../src/index.ts";
 import { spinLock } from "../../src/spin.ts";
-import { spinLua } from "../../src/wires/spin-lua.generated.ts";
 import { failure } from "../contract/observe.ts";
-import { freshName, type Party } from "../support/fixture.ts";
-import { type Match, TcpProxy } from "../support/tcp-proxy.ts";
-import { until } from "../support/until.ts";
+import { freshName } from "../support/fixture.ts";
 import { SpinStage } from "./stage.ts";
 
 // What the scripts of spinLock leave in Redis, also where an answer is lost.
@@ -77,50 +74,5 @@ describe("in Redis", () => {
       expect(String(error)).toContain("WRONGTYPE");
     }
     expect(await stage.other.redis.hget(name, "field")).toBe("value");
-  });
-
-  it("a key of another type does not cost the others their renewal", async () => {
-    const { locks } = await join({ client: { leaseTime: 2_000 } });
-    const leases = await Promise.all([1, 2, 3].map(() => spinLock(locks, freshName("spin")).lock()));
-    const poisoned = leases[1]?.name ?? "";
-    await stage.other.redis.multi().del(poisoned).hset(poisoned, "field", "value").exec();
-    await until(() => leases[1]?.signal.aborted, { what: "the poisoned one to be lost" });
-    const renewed = new Set<string>();
-    locks.on("renew", (event) => renewed.add(event.name));
-    await until(() => renewed.size === 2, { what: "the others to be renewed" });
-    await stage.other.redis.del(poisoned);
-    await Promise.allSettled(leases.map((lease) => lease.unlock()));
-  });
-});
-
-describe("a reply is lost and the command is sent again", () => {
-  const runs = (script: keyof typeof spinLua): Match => {
-    const { sha } = spinLua[script];
-    return ([command, first]) => command === "evalsha" && first === sha;
-  };
-  async function behindProxy(): Promise<{ proxy: TcpProxy; near: Party }> {
-    const proxy = await TcpProxy.start(stage.server);
-    const near = await join({ url: proxy.url });
-    onTestFinished(() => proxy.stop());
-    return { proxy, near };
-  }
-
-  it("acquire: it does not wait for itself", async () => {
-    const { proxy, near } = await behindProxy();
-    const dropped = proxy.dropReply(runs("acquire"));
-    const lease = await spinLock(near.locks, freshName("spin")).tryLock(2_000);
-    await dropped;
-    expect(lease?.held).toBe(true);
-    await lease?.unlock();
-  });
-
-  it("release: the lock is free, and the doubt is reported", async () => {
-    const { proxy, near } = await behindProxy();
-    const name = freshName("spin");
-    const lease = await spinLock(near.locks, name).lock();
-    const dropped = proxy.dropReply(runs("release"));
-    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
-    await dropped;
-    expect(await stage.other.redis.exists(name)).toBe(0);
   });
 });
