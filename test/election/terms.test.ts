@@ -121,7 +121,7 @@ it("observers see exactly what was proclaimed, byte by byte, and only during the
 it("a lost term reports it: by its signal, by `lost`, and by its methods", async () => {
   const { locks } = await join();
   const name = freshName("election");
-  const term = await locks.election(name, { lease: 300 }).campaign();
+  const term = await locks.election(name, { lease: 3_000 }).campaign();
   await own.admin.del(keysOf(name).lock);
   await until(() => term.signal.aborted);
   expect(term.signal.reason).toBe(term.lost);

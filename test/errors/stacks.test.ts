@@ -7,7 +7,7 @@ import {
   LockLostError,
   LockUnavailableError,
 } from "../../src/index.ts";
-import { failure } from "../contract/observe.ts";
+import { failure, leased } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -94,7 +94,7 @@ describe("the stack of an error names the caller", () => {
     const { locks } = await parties.join();
     const lock = locks.lock(freshName());
     const lost = async () => {
-      const lease = await lock.lock({ lease: 20 });
+      const lease = await leased(() => lock.lock({ lease: 300 }));
       await until(() => !lease.held);
       return lease;
     };
@@ -104,7 +104,7 @@ describe("the stack of an error names the caller", () => {
     const [unlocked, extended] = [await lost(), await lost()];
     await expectCaller(() => unlocked.unlock());
     await expectCaller(() => extended.extend(1_000));
-    await expectCaller(() => lock.withLock({ lease: 20 }, (lease) => until(() => !lease.held)));
+    await expectCaller(() => lock.withLock({ lease: 300 }, (lease) => until(() => !lease.held)));
   });
 
   it.each(["lock", "multiLock"] as const)(

@@ -104,7 +104,7 @@ describe("scopes", () => {
     const [a, , c] = three();
     const { locks } = await several.join();
     await locks.scope(async () => {
-      const late = await locks.multiLock([c]).lock({ lease: 100 });
+      const late = await locks.multiLock([c]).lock({ lease: 1_000 });
       await lossOf(late.signal);
       await (await locks.multiLock([a]).lock({ wait: 1_000 })).unlock();
     });

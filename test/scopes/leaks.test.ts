@@ -95,7 +95,7 @@ describe("scopes", () => {
 
   it("a listener does not run in the scope of the caller that armed the client's timer", async () => {
     const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
-    const foreign = await other.tryLock(0, 1_000);
+    const foreign = await other.tryLock(0, 3_000);
     let heldInListener: boolean | null = null;
     let entered = false;
     foreign?.signal.addEventListener("abort", () => {
@@ -106,7 +106,7 @@ describe("scopes", () => {
     });
     await mine.withLock(async () => {
       // This lease arms the timer inside the scope; the foreign one ends on it.
-      await a.locks.lock(freshName()).tryLock(0, 100);
+      await a.locks.lock(freshName()).tryLock(0, 1_000);
       await until(() => heldInListener !== null, { what: "the foreign lease to end" });
       await a.redis.ping();
       expect(entered).toBe(false);
