@@ -480,6 +480,94 @@ describe("cached reads", () => {
   );
 
   test(
+    "a writer of its own process has the lock after one round trip",
+    scene(async (world) => {
+      const [one] = await keeper(world, "read");
+      const { result: writer, took } = await world.timed(one.take("write"));
+      expect(took).toBeLessThan(0.5);
+      await writer.unlock();
+    }),
+  );
+
+  test(
+    "write.tryLock() is aborted before a process that caches them has answered: they stay cached",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const enough = new AbortController();
+      one.messages.freezeReplies(20);
+      const trying = outcomeOf(other.tryTake("write", { signal: enough.signal }));
+      await world.pass(10);
+      enough.abort(new Error("enough"));
+      await trying;
+      await world.pass(50);
+      expect(one.client.stats().kept).toBe(1);
+    }),
+  );
+
+  test(
+    "a writer waits while a reader is inside: that one keeps its lease, and no other one enters",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const reader = await one.take("read");
+      const writing = other.take("write");
+      await world.pass(5);
+      expect(await one.tryTake("read")).toBeNull();
+      await world.pass(50);
+      expect(reader.held).toBe(true);
+      await reader.unlock();
+      const { result: writer, took } = await world.timed(writing);
+      expect(took).toBeLessThan(BY_MESSAGE);
+      await writer.unlock();
+    }),
+  );
+
+  test(
+    "write.tryLock() of another process finds a reader inside: others enter without a command, and they stay cached",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const reader = await one.take("read");
+      expect(await other.tryTake("write")).toBeNull();
+      const { sent } = one;
+      const second = await one.take("read");
+      expect(one.sent).toBe(sent);
+      await reader.unlock();
+      await second.unlock();
+    }),
+  );
+
+  test(
+    "a writer's message is missed, and the connection breaks, while a reader is inside: they are not cached after that",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const reader = await one.take("read");
+      one.messages.freezeReplies(10_000);
+      const writing = other.take("write");
+      await world.pass(5);
+      one.commands.cut();
+      await world.pass(30);
+      await reader.unlock();
+      const { result: writer, took } = await world.timed(writing);
+      expect(took).toBeLessThan(BY_MESSAGE);
+      await writer.unlock();
+    }),
+  );
+
+  test(
+    "Redis restarts without data while a reader is inside: the next one asks it",
+    scene(async (world) => {
+      const [one, other] = await keeper(world, "read");
+      const reader = await one.take("read");
+      world.redis.restart(5, { isEmpty: true });
+      await world.pass(20);
+      world.shows(/two holders of rw:a/);
+      const writer = await other.take("write");
+      expect(await one.tryTake("read")).toBeNull();
+      await reader.unlock().catch(() => {});
+      await writer.unlock();
+    }),
+  );
+
+  test(
     "a writer of its own process wants the lock: it waits for others as usual, and `close()` refuses it",
     scene(async (world) => {
       const [one, other] = await keeper(world, "read");

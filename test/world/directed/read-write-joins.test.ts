@@ -11,6 +11,8 @@ const SHARE_TIME = 25;
 const REPLY_TIMEOUT = 5_000;
 /** What is taken for the first of these has to be raised for the second one, which is a question. */
 const [SHORT, LONG] = [{ lease: 10_000 }, { lease: 60_000 }];
+/** So long a turn of the event loop has readers that come and go without a command. */
+const TURN = 1;
 
 const closes = ({ pass }: Scene): Promise<void> => pass(SHARE_TIME + 1);
 
@@ -20,6 +22,18 @@ async function pair(world: Scene): Promise<[SceneProcess, SceneProcess]> {
   for (const one of [mine, theirs])
     for (const kind of ["read", "write"] as const) await (await one.take(kind)).unlock();
   return [mine, theirs];
+}
+
+/** Calls this, from outside of the scope of the code that calls the result. */
+function outOfScope<T>(work: () => Promise<T>): () => Promise<T> {
+  let start = (): void => {};
+  const done = new Promise<void>((resolve) => {
+    start = resolve;
+  }).then(work);
+  return () => {
+    start();
+    return done;
+  };
 }
 
 describe("a reader that joins", () => {
@@ -164,6 +178,164 @@ describe("a reader that joins", () => {
   );
 
   test(
+    "comes late in a turn of the event loop: it enters after that turn, without a command",
+    scene(async (world) => {
+      const [mine] = await pair(world);
+      const first = await mine.take("read");
+      const { sent } = mine;
+      const readers = await mine.does(() => {
+        const calls = [mine.take("read")];
+        mine.block(TURN + 1);
+        calls.push(mine.take("read"));
+        return Promise.all(calls);
+      });
+      const next = await mine.take("read");
+      expect([mine.sent - sent, world.redis.holds("rw:a").length]).toEqual([0, 1]);
+      for (const reader of [first, ...readers, next]) await reader.unlock();
+    }),
+  );
+
+  test(
+    "comes late in a turn that goes on for longer than 25 ms: Redis is asked, and a writer waits",
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      const first = await mine.take("read");
+      const writing = theirs.take("write");
+      await world.pass(1);
+      const { read } = mine.client.readWriteLock("rw:a");
+      const [second, third] = await mine.does(() => {
+        const calls = [read.tryLock()];
+        mine.block(TURN + 1);
+        calls.push(read.tryLock());
+        mine.block(SHARE_TIME);
+        return Promise.all(calls);
+      });
+      expect([second?.held, third]).toEqual([true, null]);
+      await second?.unlock();
+      await first.unlock();
+      await inTurn(world, writing);
+    }),
+  );
+
+  test(
+    "comes late in a turn in which it leaves again, as does the last reader: the lock is free",
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      const first = await mine.take("read");
+      const enough = new AbortController();
+      const { read } = mine.client.readWriteLock("rw:a");
+      await mine.does(async () => {
+        const second = await read.lock();
+        mine.block(TURN + 1);
+        const third = read.lock({ signal: enough.signal }).catch((reason: unknown) => reason);
+        const unlocked = [second.unlock(), first.unlock()];
+        enough.abort("enough");
+        expect(await third).toBe("enough");
+        await Promise.all(unlocked);
+      });
+      const { result: writer, took } = await world.timed(theirs.take("write"));
+      expect(took).toBeLessThan(BY_MESSAGE);
+      await writer.unlock();
+    }),
+  );
+
+  test(
+    "wants a longer lease: it shares the hold, which one command raises",
+    scene(async (world) => {
+      const [mine] = await pair(world);
+      const first = await mine.take("read", { lease: 10_000 });
+      const { sent } = mine;
+      const second = await mine.take("read", { lease: 20_000 });
+      expect([mine.sent - sent, world.redis.holds("rw:a").length]).toEqual([1, 1]);
+      await first.unlock();
+      await second.unlock();
+    }),
+  );
+
+  test(
+    "wants a much shorter lease: it has a hold of its own, by one command",
+    scene(async (world) => {
+      const [mine] = await pair(world);
+      const first = await mine.take("read", { lease: 60_000 });
+      const { sent } = mine;
+      const second = await mine.take("read", { lease: 1_000 });
+      expect([mine.sent - sent, world.redis.holds("rw:a").length]).toEqual([1, 2]);
+      await first.unlock();
+      await second.unlock();
+    }),
+  );
+
+  test(
+    "waits behind a waiting writer of its process: it does not enter with the readers before that one",
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      const held = await theirs.take("write");
+      const order: string[] = [];
+      const enter = async (kind: "read" | "write", what: string): Promise<void> => {
+        const lease = await mine.take(kind);
+        order.push(what);
+        await world.pass(50);
+        await lease.unlock();
+      };
+      const all = [enter("read", "reader")];
+      await world.pass(10);
+      all.push(enter("write", "writer"));
+      await world.pass(10);
+      all.push(enter("read", "late reader"));
+      await world.pass(10);
+      await held.unlock();
+      await Promise.all(all);
+      expect(order).toEqual(["reader", "writer", "late reader"]);
+    }),
+  );
+
+  test(
+    "comes right after a grant that names a waiting writer: it is busy, by one command",
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      const [holder] = world.processes(1);
+      const held = await holder.take("write");
+      const reading = [mine.take("read")];
+      await world.pass(50);
+      reading.push(mine.take("read"));
+      await world.pass(50);
+      const writing = theirs.take("write");
+      await world.pass(50);
+      await held.unlock();
+      const readers = await Promise.all(reading);
+      const { sent } = mine;
+      expect(await mine.tryTake("read")).toBeNull();
+      expect(mine.sent - sent).toBe(1);
+      for (const reader of readers) await reader.unlock();
+      await inTurn(world, writing);
+    }),
+  );
+
+  test.each(["busy while a writer waits", "inside while none does"] as const)(
+    "comes when a writer has left its own reader inside: Redis is asked, and it is %s",
+    (outcome) =>
+      scene(async (world) => {
+        const [mine, theirs] = await pair(world);
+        const try_ = outOfScope(() => mine.tryTake("read"));
+        await mine.scope(async () => {
+          const writer = await mine.take("write");
+          const reader = await mine.take("read");
+          const writing = outcome === "inside while none does" ? null : theirs.take("write");
+          await world.pass(2);
+          const unlocking = writer.unlock();
+          const { sent } = mine;
+          const second = await try_();
+          await unlocking;
+          expect([second === null, mine.sent > sent]).toEqual([writing !== null, true]);
+          expect(world.redis.holds("rw:a")).toHaveLength(1);
+          await second?.unlock();
+          await reader.unlock();
+          if (writing) await inTurn(world, writing);
+        });
+      })(),
+  );
+
+  test(
     "comes after a waiting writer of its process: it does not overtake it",
     scene(async (world) => {
       const [mine] = await pair(world);
@@ -182,6 +354,26 @@ describe("a reader that joins", () => {
     }),
   );
 });
+
+test(
+  "the last of several readers leaves while a writer is known to wait: it has the lock although the loop is blocked",
+  scene(async (world) => {
+    const [mine, theirs] = await pair(world);
+    const readers = [await mine.take("read"), await mine.take("read")];
+    const writing = theirs.take("write");
+    await closes(world);
+    expect(await mine.tryTake("read")).toBeNull();
+    const unlocking = mine.does(() => {
+      const unlocked = readers.map((reader) => reader.unlock());
+      mine.block(2_000);
+      return Promise.all(unlocked);
+    });
+    const { result: writer, took } = await world.timed(writing);
+    expect(took).toBeLessThan(2_000);
+    await unlocking;
+    await writer.unlock();
+  }),
+);
 
 test(
   "neither readers nor writers starve while the others never pause",

@@ -293,3 +293,182 @@ test(
     await first.unlock().catch(() => {});
   }),
 );
+
+test(
+  "a reader with `confirm` leaves, its writer hands the lock on here, and the next one ends it: not reported as lost",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const lost = mine.heard("lost");
+    let ask = (): void => {};
+    const asked = new Promise<void>((resolve) => {
+      ask = resolve;
+    });
+    // Outside of the scope.
+    const next = asked.then(() =>
+      mine.scope(async () => {
+        const writer = await mine.take("write", LEASE);
+        // Without a command: the rest of the writer's lease is long enough.
+        await (await mine.take("read", { lease: 5_000 })).unlock();
+        await writer.unlock();
+      }),
+    );
+    await mine.scope(async () => {
+      const writer = await mine.take("write", LEASE);
+      const { run, isInside, leave } = heldBody();
+      const done = mine.client.readWriteLock("rw:a").read.withLock({ ...LEASE, confirm: true }, run);
+      await isInside;
+      ask();
+      await world.pass(10);
+      const told = await unknownScript({
+        world,
+        mine,
+        name: "rw:a",
+        first() {
+          leave();
+          return done;
+        },
+        async last() {
+          await writer.unlock();
+          await next;
+        },
+        lease: writer,
+      });
+      expect([told, lost]).toEqual([[null, null], []]);
+    });
+  }),
+);
+
+test(
+  "a writer that got the lock from another one here leaves its reader inside: that one goes on, and writers wait",
+  scene(async (world) => {
+    const [mine, theirs] = world.processes(2);
+    let ask = (): void => {};
+    const asked = new Promise<void>((resolve) => {
+      ask = resolve;
+    });
+    // Outside of the scope.
+    const next = asked.then(() =>
+      mine.scope(async () => {
+        const writer = await mine.take("write");
+        const reader = await mine.take("read");
+        await writer.unlock();
+        await world.pass(20);
+        expect([reader.held, await theirs.tryTake("write")]).toEqual([true, null]);
+        await reader.unlock();
+      }),
+    );
+    await mine.scope(async () => {
+      const writer = await mine.take("write");
+      await (await mine.take("read")).unlock();
+      ask();
+      await world.pass(10);
+      await writer.unlock();
+    });
+    await next;
+    await (await theirs.take("write")).unlock();
+  }),
+);
+
+test(
+  "a reader inside a writer's lease is told of as part of it: one `release`, and one `lost`",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const [released, lost] = [mine.heard("release"), mine.heard("lost")];
+    await mine.scope(async () => {
+      const writer = await mine.take("write");
+      await (await mine.take("read")).unlock();
+      await writer.unlock();
+      expect(released.map(({ kind }) => kind)).toEqual(["write"]);
+      const second = await mine.take("write");
+      const reader = await mine.take("read");
+      await mine.client.readWriteLock("rw:a").write.forceUnlock();
+      await world.until(() => !second.held);
+      expect([lost.map(({ kind }) => kind), reader.held]).toEqual([["write"], false]);
+      await outcomeOf(second.unlock());
+      await outcomeOf(reader.unlock());
+    });
+  }),
+);
+
+test(
+  "the renewal of a reader inside a writer's lease finds no key: both learn it at once",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    await mine.scope(async () => {
+      const writer = await mine.take("write", { lease: 50_000 });
+      const reader = await mine.take("read");
+      world.redis.drop("rw:a");
+      await world.pass(10_100);
+      expect([writer.held, reader.held]).toEqual([false, false]);
+      expect(writer.lease.signal.reason).toMatchObject({ reason: "gone" });
+      await outcomeOf(reader.unlock());
+      await outcomeOf(writer.unlock());
+    });
+  }),
+);
+
+describe("a second unlock() of a caller that shared its hold resolves, too:", () => {
+  test(
+    "of a reader that left while others stay",
+    scene(async (world) => {
+      const [mine] = world.processes(1);
+      const stays = await mine.take("read");
+      const { read } = mine.client.readWriteLock("rw:a");
+      const lease = await mine.does(() => read.lock());
+      await mine.does(() => Promise.all([lease.unlock(), lease.unlock()]));
+      await mine.does(() => lease.unlock());
+      await stays.unlock();
+    }),
+  );
+
+  test(
+    "of the last reader, in whose turn another one comes",
+    scene(async (world) => {
+      const [mine] = world.processes(1);
+      await (await mine.take("read")).unlock();
+      const { read } = mine.client.readWriteLock("rw:a");
+      const [first, second] = await mine.does(() => Promise.all([read.lock(), read.lock()]));
+      const next = await mine.does(async () => {
+        void first.unlock();
+        const twice = [second.unlock(), second.unlock()];
+        const lease = await read.lock();
+        await Promise.all(twice);
+        return lease;
+      });
+      await mine.does(() => next.unlock());
+    }),
+  );
+
+  test(
+    "of a reader that was confirmed while others stay",
+    scene(async (world) => {
+      const [mine] = world.processes(1);
+      const stays = await mine.take("read");
+      const { read } = mine.client.readWriteLock("rw:a");
+      await mine.does(async () => {
+        const inside = await read.withLock({ confirm: true }, async (lease) => lease);
+        await inside.unlock();
+      });
+      await stays.unlock();
+    }),
+  );
+
+  test(
+    "of permits, which the next caller here has, or Redis",
+    scene(async (world) => {
+      const [mine] = world.processes(1);
+      const permits = mine.client.semaphore("sem:a", { permits: 3 });
+      const asked = await together(world, mine, () => [permits.acquire(), mine.take("semaphore")] as const);
+      const [lease, other] = [await asked[0], await asked[1]];
+      const all = permits.acquire(3);
+      await world.pass(5);
+      await mine.does(() => Promise.all([lease.release(), lease.release()]));
+      await other.unlock();
+      const three = await all;
+      const waiting = permits.acquire(3);
+      await world.pass(5);
+      await mine.does(() => Promise.all([three.release(), three.release()]));
+      await mine.does(async () => (await waiting).release());
+    }),
+  );
+});

@@ -8,6 +8,7 @@ import { once } from "./once.ts";
 import type { Plant } from "./plant.ts";
 import { pools } from "./pools.ts";
 import { scripts } from "./scripts.ts";
+import { sharing } from "./sharing.ts";
 import { world } from "./world.ts";
 
 /** Every bug that is planted. */
@@ -17,6 +18,7 @@ export const plants: readonly Plant[] = [
   ...client,
   ...core,
   ...pools,
+  ...sharing,
   ...kept,
   ...elections,
   ...leases,
