@@ -17,8 +17,8 @@ export const sharing: readonly Plant[] = [
     bug: "A writer hands the lock on here, and a reader of its scope that had left does not learn how the hold ended.",
     promise: "`withLock()` rejects with LOCK_LOST only after a loss.",
     file: "src/core/readers.ts",
-    replaces: "super(kind, resource, hold, inside?.ending);",
-    by: "super(kind, resource, hold);",
+    replaces: "super(kind, home, hold, inside?.ending);",
+    by: "super(kind, home, hold);",
     test: shared(
       "a reader with `confirm` leaves, its writer hands the lock on here, and the next one ends it: not reported as lost",
     ),
@@ -82,7 +82,7 @@ export const sharing: readonly Plant[] = [
     bug: "A writer leaves a reader inside, and its client does not know that hold.",
     promise: "Readers of a process share one hold.",
     file: "src/core/readers.ts",
-    replaces: "    this.#resource.began(this);\n",
+    replaces: "    this.home.began(this);\n",
     by: "",
     test: joins("comes when a writer has left its own reader inside: Redis is asked"),
   },
@@ -91,7 +91,7 @@ export const sharing: readonly Plant[] = [
     bug: "Readers enter with those before a writer of their process.",
     promise: "Callers are served in the order in which they came.",
     file: "src/core/readers.ts",
-    replaces: "const until = Math.min(by, this.#resource.writerSince);",
+    replaces: "const until = Math.min(by, this.home.writerSince);",
     by: "const until = by;",
     test: joins(
       "waits behind a waiting writer of its process: it does not enter with the readers before that one",
