@@ -39,7 +39,7 @@ export function exclusion(subject: Subject): void {
       expect(section).toMatchObject({ most: 1, visits: 40 });
     });
 
-    it("never lets a second unlock release the next holder's lock", async () => {
+    it("ignores a second unlock(): the next holder keeps the lock", async () => {
       const { name, mine, theirs } = subject.pair();
       const lease = await mine.lock();
       await lease.unlock();
