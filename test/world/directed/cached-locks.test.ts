@@ -1,15 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { KindName } from "../kinds.ts";
+import { FRESH, LINGER, S } from "./caching.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, outcomeOf } from "./steps.ts";
 
 // docs/guarantees.md, "Cached locks" and "Cached reads".
-
-const LINGER = 1_000;
-/** The longest that Redis has a cached lock, and how long after an answer it may be taken. */
-const S = 3_000;
-const FRESH = 100;
 
 /** A process that caches the lock with no caller inside. */
 async function keep({ pass }: Scene, one: SceneProcess, kind: KindName = "lock"): Promise<void> {

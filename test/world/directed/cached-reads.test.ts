@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { OVERLAP_MAX, TURNS_TIME } from "../../../src/defaults.ts";
 import type { ReadWriteLock } from "../../../src/index.ts";
+import { FRESH, LINGER, S, three } from "./caching.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess, TakeOptions } from "./scene-process.ts";
 import { BY_MESSAGE, warm } from "./steps.ts";
@@ -8,10 +9,6 @@ import { BY_MESSAGE, warm } from "./steps.ts";
 // docs/guarantees.md, "Cached reads": how they are taken again, what ends them, and writers that do
 // not wait. Redis's answers to writers that do are in cached-locks.test.ts.
 
-const LINGER = 1_000;
-/** The longest that Redis has cached reads, and how long after an answer a reader may come in. */
-const S = 3_000;
-const FRESH = 100;
 /** The most holds of one lock that are cached. */
 const MOST_TOLD = 16;
 const KEY = "holdfast:rw:{rw:a}";
@@ -21,16 +18,6 @@ const pairOf = ({ client }: SceneProcess): ReadWriteLock => client.readWriteLock
 /** A reader comes and goes. */
 async function use(one: SceneProcess, options?: TakeOptions): Promise<void> {
   await (await one.take("read", options)).unlock();
-}
-
-/** A process that may cache, and two others. All receive messages. */
-async function three(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
-  const [one] = world.processes(1, { linger: LINGER });
-  const [other, third] = world.processes(2);
-  await warm(world, one, other);
-  await warm(world, other, third);
-  await warm(world, third, other);
-  return [one, other, third];
 }
 
 /** The same, and the first one has cached its reads with no reader inside. */

@@ -1,35 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { TURNS_TIME } from "../../../src/defaults.ts";
 import type { Lease } from "../../../src/index.ts";
+import { cachedBy, comesSoon, FRESH, granted, LINGER, S, three, use } from "./caching.ts";
 import { type Scene, scene } from "./scene.ts";
-import type { SceneLease, SceneProcess, TakeOptions } from "./scene-process.ts";
+import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, outcomeOf, warm } from "./steps.ts";
 
 // docs/guarantees.md, "Cached locks": callers of one process that come to a cached lock together,
 // and messages and answers that cross on the way.
 
-const LINGER = 1_000;
-/** The longest that Redis has a cached lock, and how long after an answer it may be taken. */
-const S = 3_000;
-const FRESH = 100;
 const UNAVAILABLE = ["LOCK_UNAVAILABLE", undefined];
 /** ms: the first command of a call with a short wait, or none, and a little more. */
 const FIRST_REPLY = 500 + 20;
-
-/** A process that may cache locks, and two others. All receive messages. */
-async function three(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
-  const [one] = world.processes(1, { linger: LINGER });
-  const [other, third] = world.processes(2);
-  await warm(world, one, other);
-  await warm(world, other, third);
-  await warm(world, third, other);
-  return [one, other, third];
-}
-
-/** A caller takes it and unlocks it. */
-async function use(one: SceneProcess, options?: TakeOptions): Promise<void> {
-  await (await one.take("lock", options)).unlock();
-}
 
 /** The same, and the first one has just cached the lock, and has used it so often that it is worth it. */
 async function kept(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
@@ -46,28 +28,6 @@ async function stale(world: Scene): Promise<[SceneProcess, SceneProcess, ScenePr
   expect(all[0].client.stats().kept).toBe(1);
   return all;
 }
-
-/** Another process has it, and gives it to a waiting caller of this one. */
-async function granted({ pass }: Scene, one: SceneProcess, other: SceneProcess): Promise<SceneLease> {
-  const held = await other.take("lock");
-  const waiting = one.take("lock");
-  await pass(10);
-  await held.unlock();
-  return waiting;
-}
-
-/** A caller has it after two messages: no body is inside, or it has just left. */
-async function comesSoon({ timed }: Scene, next: Promise<SceneLease>): Promise<SceneLease> {
-  const { result, took } = await timed(next);
-  expect(took).toBeLessThan(2 * BY_MESSAGE);
-  return result;
-}
-
-/** How many locks the process caches, and which processes hold this one in Redis. */
-const cachedBy = ({ redis }: Scene, { client }: SceneProcess): [number, number[]] => [
-  client.stats().kept,
-  redis.holders("lock:a"),
-];
 
 describe("another caller of the process comes while one asks Redis for its cached lock", () => {
   test.each([

@@ -1,32 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { cachedBy, comesSoon, FRESH, granted, LINGER, S, three, use } from "./caching.ts";
 import { type Scene, scene } from "./scene.ts";
-import type { SceneLease, SceneProcess, TakeOptions } from "./scene-process.ts";
+import type { SceneLease, SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, outcomeOf, warm } from "./steps.ts";
 
 // docs/guarantees.md, "Cached locks"; docs/protocol.md, "Stays" and "Idle".
 
-const LINGER = 1_000;
-/** The longest that Redis has a cached lock, and how long after an answer it may be taken. */
-const S = 3_000;
-const FRESH = 100;
-
 /** Fourteen other locks. */
 const NAMES = [..."bcdefghijklmno"];
-
-/** A process that may cache locks, and two others. All receive messages. */
-async function three(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
-  const [one] = world.processes(1, { linger: LINGER });
-  const [other, third] = world.processes(2);
-  await warm(world, one, other);
-  await warm(world, other, third);
-  await warm(world, third, other);
-  return [one, other, third];
-}
-
-/** A caller takes it and unlocks it. */
-async function use(one: SceneProcess, options?: TakeOptions): Promise<void> {
-  await (await one.take("lock", options)).unlock();
-}
 
 /** The same, and the first one has just cached the lock. */
 async function kept(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
@@ -36,39 +17,12 @@ async function kept(world: Scene): Promise<[SceneProcess, SceneProcess, ScenePro
   return all;
 }
 
-/** Another process has it, and gives it to a waiting caller of this one. */
-async function granted(
-  { pass }: Scene,
-  one: SceneProcess,
-  other: SceneProcess,
-  options?: TakeOptions,
-): Promise<SceneLease> {
-  const held = await other.take("lock", { name: options?.name ?? "a" });
-  const waiting = one.take("lock", options);
-  await pass(10);
-  await held.unlock();
-  return waiting;
-}
-
-/** A caller of this process has it after two messages: no body is inside, or it has just left. */
-async function comesSoon({ timed }: Scene, next: Promise<SceneLease>): Promise<SceneLease> {
-  const { result, took } = await timed(next);
-  expect(took).toBeLessThan(2 * BY_MESSAGE);
-  return result;
-}
-
 /** It is used so often that it is worth caching, whichever process has had it. */
 async function worthIt(world: Scene): Promise<[SceneProcess, SceneProcess, SceneProcess]> {
   const all = await kept(world);
   for (let i = 0; i < 5; i++) await use(all[0]);
   return all;
 }
-
-/** How many locks the process caches, and which processes hold this one in Redis. */
-const cachedBy = ({ redis }: Scene, { client }: SceneProcess): [number, number[]] => [
-  client.stats().kept,
-  redis.holders("lock:a"),
-];
 
 describe("a cached lock that is taken again", () => {
   test(
