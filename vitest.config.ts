@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { FailuresLast } from "./test/support/failures-last.ts";
+import { patientReplies } from "./test/support/first-reply.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** These have their own suites. Tests in any other folder of test/ are in the default suite. */
@@ -99,6 +100,9 @@ const ON_NODE_REDIS = [
   "test/cli/run.test.ts",
 ];
 
+/** In real time. */
+const REAL_TIME = { extends: true as const, plugins: [patientReplies] };
+
 /** What a file leaves: no warning, and the server's clock as it was. */
 const EACH_FILE = ["test/support/warnings.ts", "test/support/shared-clock.ts"];
 
@@ -109,7 +113,7 @@ export default defineConfig({
   test: {
     projects: [
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
@@ -118,7 +122,7 @@ export default defineConfig({
         },
       },
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "default, alone",
           include: ALONE,
@@ -126,7 +130,7 @@ export default defineConfig({
         },
       },
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "default, fresh modules",
           include: FRESH,
@@ -157,12 +161,12 @@ export default defineConfig({
           maxConcurrency: 1_000,
         },
       },
-      { extends: true, test: { name: "smoke", include: SMOKE } },
+      { ...REAL_TIME, test: { name: "smoke", include: SMOKE } },
       // The contract of every lock kind on one real server, or on three masters.
-      { extends: true, test: { name: "contracts", include: [CONTRACTS], isolate: false } },
+      { ...REAL_TIME, test: { name: "contracts", include: [CONTRACTS], isolate: false } },
       // The same locks on clients of node-redis. Tests about ioredis say so: `skipIf(onNodeRedis)`.
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "node-redis",
           include: ON_NODE_REDIS,
@@ -171,7 +175,7 @@ export default defineConfig({
       },
       // Behaviour under faults, and the tools that inject them.
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "faults",
           include: [FAULTS, SUPPORT],
@@ -206,7 +210,7 @@ export default defineConfig({
       },
       // The program `holdfast`: each test has its own processes, and mostly waits for them.
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "cli",
           include: ["test/cli/**/*.test.ts"],
@@ -223,7 +227,7 @@ export default defineConfig({
       // The contract of every lock kind on every topology, and several servers under faults: minutes, with
       // up to nine servers.
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "topologies",
           include: ["test/topologies/**/*.test.ts", QUORUM_FAULTS, CONTRACTS],
@@ -233,7 +237,7 @@ export default defineConfig({
       },
       // Locks shared with a real Redisson in Java; skipped if Maven or Java is missing.
       {
-        extends: true,
+        ...REAL_TIME,
         test: {
           name: "interop",
           include: ["test/interop/*.test.ts"],

@@ -13,6 +13,9 @@ import { until } from "../support/until.ts";
 // Redis cannot be reached, or refuses the connection: the error says where it should be, what the
 // connection is doing and what went wrong with it, in its message and in its cause.
 
+// An error tells what is known after the usual time.
+vi.mock("../../src/defaults.ts", async (all) => ({ ...(await all<object>()), FIRST_REPLY: 500 }));
+
 const silent = () => {};
 
 /** A lock on a connection that has a listener for its errors, as everybody should. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
 import { carried, carrier } from "./carrier.ts";
+import { PATIENT_REPLY } from "./first-reply.ts";
 import type { Connection } from "./servers/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use ioredis 5's. */
@@ -40,7 +41,7 @@ export class Parties {
       /** Makes the connection, instead of `url` and `redis`. */
       connect?: (() => Connection) | undefined;
       /** Makes the client, if it is not made from that one connection. */
-      create?: (redis: Redis, client: LockClientOptions | undefined) => LockClient;
+      create?: (redis: Redis, client: LockClientOptions) => LockClient;
     } = {},
   ): Promise<Party> {
     // A Cluster has all the methods that tests call.
@@ -48,7 +49,8 @@ export class Parties {
       ? (options.connect() as Redis)
       : new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
     redis.on("error", () => {});
-    const { create = (one: Redis, settings) => createLockClient(carrier(one), settings), client } = options;
+    const { create = (one: Redis, settings) => createLockClient(carrier(one), settings) } = options;
+    const client = { replyTimeout: PATIENT_REPLY, ...options.client };
     const party = { redis, locks: create(redis, client) };
     this.#all.push(party);
     if (!options.redis?.lazyConnect) {

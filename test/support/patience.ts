@@ -6,7 +6,7 @@ export const patience = { keeper: 3_000 };
 
 /**
  * The package's numbers with that time, and with others replaced. The answer comes by a
- * subscription, which a first question has to wait for.
+ * subscription: tests in real time wait patiently for its first question.
  *
  * @example
  * vi.mock("../../src/defaults.ts", async (all) =>
@@ -23,5 +23,5 @@ export async function patient(
       return patience.keeper;
     },
   });
-  return Object.defineProperty({ ...numbers, FIRST_REPLY: 3_000, ...others }, "KEEPER_REPLY", keeper);
+  return Object.defineProperty({ ...numbers, ...others }, "KEEPER_REPLY", keeper);
 }
