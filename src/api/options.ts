@@ -109,7 +109,8 @@ export interface LockClientOptions {
   /**
    * How many local hand-offs this process makes before a lock goes to the next process; 0: none.
    * Given here it counts for `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`.
-   * Default: 16; 0 for `redissonLock`, because Java would wait longer.
+   * Default: 16; 48 for a `lock` with `linger`, whose callers want the rate; 0 for `redissonLock`,
+   * because Java would wait longer.
    */
   localHandoffs?: number | undefined;
   /**
@@ -159,7 +160,7 @@ export interface PassingOptions {
   /**
    * How many local hand-offs this process makes before this lock goes to the next process, 0 to 1
    * 000; 0: none. If the caller that took the lock from Redis and the next caller give different
-   * numbers, the smaller one counts. Default: the client's `localHandoffs`.
+   * numbers, the smaller one counts. Default: the client's `localHandoffs`, which explains it.
    */
   localHandoffs?: number | undefined;
 }

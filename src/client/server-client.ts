@@ -103,7 +103,7 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks, stored);
     this.#kinds = {
-      lock: new HandoffKind(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
+      lock: new HandoffKind(commands, replication, false, localHandoffs, grantWindow),
       fair: new HandoffKind(commands, replication, true, 0, grantWindow),
     };
     const at = { commands, replication, window: grantWindow, stored };

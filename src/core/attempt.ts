@@ -1,3 +1,4 @@
+import { LOCAL_HANDOFFS } from "../defaults.ts";
 import type { AttemptAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -60,6 +61,8 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     // caller waits here, or may come while the hold is queued.
     const isLikely = head.next !== null || terms.linger > 0 || isAgain || mode === "yield";
     this.reserves = isLikely || !place.kind.hasStays ? this.passes : 0;
+    // Free locks may be taken so fast that more tokens for each would lead the server's time.
+    if (place.kind.hasStays) this.reserves = Math.min(this.reserves, LOCAL_HANDOFFS);
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
   }
 

@@ -133,6 +133,8 @@ export interface LockKind extends Renewer, Admin {
   readonly wake: Wake;
   /** Local hand-offs before the lock must go to Redis, unless a lock sets its own number. */
   readonly localHandoffs: number;
+  /** The same for callers whose lock may stay cached. Left out: the same number. */
+  readonly lingeringHandoffs?: number;
   /**
    * Can a process keep a lock across turns of the event loop? Then its renewals say whether another
    * caller waits.

@@ -780,7 +780,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       return true;
     }
     // One may take it right again. Only while a waiting caller could still get it.
-    const comer = { terms, passes: kind.localHandoffs };
+    const comer = { terms, passes: hold.mayPass };
     if (next(hold, this, comer, mono, wall) !== "now" || !learner.comesBack(name)) return false;
     this.keeping ??= new Keeping(this, hold, learner);
     this.#rest(LEAVING, hold);

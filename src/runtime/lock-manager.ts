@@ -5,6 +5,7 @@ import { nounOf } from "../api/wording.ts";
 import { Cleanup } from "../core/cleanup.ts";
 import { Hold, LabelledHold } from "../core/lease/hold.ts";
 import type { SharedLease } from "../core/lease/shared-lease.ts";
+import type { Terms } from "../core/lease/terms.ts";
 import { Watchdog } from "../core/lease/watchdog.ts";
 import type { Leavable, LockKind, Withdrawer } from "../core/lock-kind.ts";
 import type { Expecting, Port } from "../core/port.ts";
@@ -129,7 +130,7 @@ export class LockManager implements Port {
     request: AcquireRequest,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    const { terms, wait, signal, by, batchedTry, passes = kind.localHandoffs } = request;
+    const { terms, wait, signal, by, batchedTry, passes = handoffsOf(kind, terms) } = request;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return this.#enterFollowed(kind, name, request, take);
     // RACE: before any event, because its listener may make a call, which needs another number.
@@ -342,6 +343,10 @@ export class LockManager implements Port {
     if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, wait, error);
   }
 }
+
+/** How many local hand-offs a lock allows that does not say it. */
+const handoffsOf = (kind: LockKind, { linger }: Terms): number =>
+  (linger > 0 ? kind.lingeringHandoffs : undefined) ?? kind.localHandoffs;
 
 /** After how many ms it is checked whether callers still wait: they come and go many times in that. */
 const SWEEP = 50;

@@ -4,7 +4,7 @@ import type { Party } from "../api/party.ts";
 import type { Hold } from "../core/lease/hold.ts";
 import type { Named, Renewal } from "../core/lease/renewer.ts";
 import type { Ask, Callback, Leavable, LockKind, Meant, YieldAsk } from "../core/lock-kind.ts";
-import { SHOWN_MAX } from "../defaults.ts";
+import { LINGERING_HANDOFFS, LOCAL_HANDOFFS, SHOWN_MAX } from "../defaults.ts";
 import type { Sent } from "../redis/call.ts";
 import { type Args, ordered, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
@@ -64,6 +64,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly protocol: LockKind["protocol"] = "handoff";
   readonly wake: LockKind["wake"];
   readonly localHandoffs: number;
+  readonly lingeringHandoffs: number;
   override readonly hasStays: boolean;
   readonly hasTokens = true;
   readonly #window: number;
@@ -75,14 +76,15 @@ export class HandoffKind extends HoldScripts implements LockKind {
     commands: Commands,
     replication: Replication | null,
     isFair: boolean,
-    localHandoffs: number,
+    localHandoffs: number | undefined,
     window: number,
   ) {
     super(commands, replication, lua);
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
-    this.localHandoffs = localHandoffs;
+    this.localHandoffs = localHandoffs ?? LOCAL_HANDOFFS;
+    this.lingeringHandoffs = localHandoffs ?? LINGERING_HANDOFFS;
     this.hasStays = !isFair && replication === null;
     this.#window = window;
   }

@@ -13,6 +13,23 @@ const refusal = {
   message: expect.stringMatching(/holdfast:clock, is at .*2\^53-1.* DEL holdfast:clock,/),
 };
 
+// Free locks are taken so fast that more tokens for each would lead the server's time.
+test(
+  "a free lock that may stay cached reserves 16 tokens, and one that was waited for 48",
+  scene(async (world) => {
+    const [near, far] = world.processes(2, { linger: 1_000 });
+    const reserved = (token: number): number => Number(world.redis.dropKey(CLOCK)) - token;
+    const free = await near.take("lock");
+    expect(reserved(free.token)).toBe(16);
+    const waiting = far.take("lock");
+    await world.pass(50);
+    await free.unlock();
+    const granted = await waiting;
+    expect(reserved(granted.token)).toBe(48);
+    await granted.unlock();
+  }),
+);
+
 describe("a clock that is too large", () => {
   test.each([`${MAX}`, "9007199254740993", "1e+300", "inf"])(
     "%s: no token is given, and nothing is held or written",

@@ -467,7 +467,7 @@ export const core: readonly Plant[] = [
     test: {
       project: "world",
       file: "test/world/directed/order.test.ts",
-      title: "callers of the holder's process get at most 16 more, for at most 25 ms",
+      title: "callers of the holder's process get at most",
     },
   },
   {
