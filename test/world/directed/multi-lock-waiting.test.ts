@@ -35,6 +35,29 @@ test(
   }),
 );
 
+test(
+  "a call whose wait is over asks once for all members that it does not have, even if Redis is slow",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    await warm(world, one, other);
+    const held = [];
+    for (const name of ["a", "b", "c"]) held.push(await other.take("lock", { name }));
+    const ROUND_TRIP = 480;
+    world.delay(ROUND_TRIP / 2);
+    const call = world.timed(all(one, { wait: 3_000 }).catch((error: unknown) => error));
+    // The first member is granted when the wait is almost over.
+    await world.pass(3_000 - ROUND_TRIP);
+    await held[0]?.unlock();
+    const { result, took } = await call;
+    expect(result).toMatchObject({ code: "LOCK_TIMEOUT", lockName: "lock:b" });
+    expect(took).toBeGreaterThan(3_000);
+    // One question for the others, and the release of the first one.
+    expect(took).toBeLessThan(3_000 + 2.5 * ROUND_TRIP);
+    world.delay(1);
+    for (const lease of held.slice(1)) await lease.unlock();
+  }),
+);
+
 test.each([0, 1, 2])(
   "a call ends with its signal while it waits for member %i, and gives the others back",
   (at) =>
