@@ -22,6 +22,33 @@ test(
 );
 
 test(
+  "a lock of the same name is another one: neither waits for the other, and a forced release ends only its own",
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const { read, write } = one.client.readWriteLock("same");
+    const lock = other.client.lock("same");
+    for (const mine of [read, write]) {
+      const inside = await mine.lock();
+      const lease = await lock.lock();
+      const { wanted } = lease;
+      const [reading, writing, waiting] = [
+        other.client.readWriteLock("same").write.lock(),
+        one.client.readWriteLock("same").write.lock(),
+        one.client.lock("same").lock(),
+      ];
+      await world.pass(100);
+      expect([inside.held, lease.held, wanted.aborted]).toEqual([true, true, true]);
+      expect(await lock.forceUnlock()).toBe(true);
+      await (await waiting).unlock();
+      await world.pass(100);
+      expect([inside.held, inside.signal.aborted, lease.held]).toEqual([true, false, false]);
+      await inside.unlock();
+      await Promise.all([reading, writing].map(async (writer) => (await writer).unlock()));
+    }
+  }),
+);
+
+test(
   "order: by place, without overtaking; readers at the head enter together",
   scene(async (world) => {
     const [holder, one, other, writer] = world.processes(4);

@@ -145,3 +145,25 @@ test(
     expect(await giveWay(world, held, other)).toBeLessThanOrEqual(L / 3);
   }),
 );
+
+test.each<[string, object, (world: Scene, other: SceneProcess) => unknown]>([
+  ["the key is deleted", {}, (world) => world.redis.drop("lock:a")],
+  ["a forced release", {}, (_, other) => other.client.lock("lock:a").forceUnlock()],
+  ["its end", { lease: 3_000 }, () => {}],
+])("a loss aborts `signal`, never `wanted`: %s", (_, options, lose) =>
+  scene(async (world) => {
+    const [one, other] = world.processes(2);
+    const held = await one.take("lock", options);
+    const { wanted, signal } = held.lease;
+    await world.pass(100);
+    await lose(world, other);
+    const { took } = await world.timed(aborted(signal));
+    expect(took).toBeLessThanOrEqual(L);
+    // A caller that comes now does not want what is lost.
+    const next = other.take("lock");
+    await world.pass(3 * L);
+    expect([signal.aborted, wanted.aborted, held.held]).toEqual([true, false, false]);
+    await (await next).unlock();
+    await held.unlock().catch(() => {});
+  })(),
+);
