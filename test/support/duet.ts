@@ -40,7 +40,7 @@ export class Duet {
     { isCluster = false, leaseTime = 30_000, create }: DuetOptions = {},
   ): Promise<Duet> {
     const parties = new Parties();
-    const how = { connect, client: { leaseTime }, ...(create && { create }) };
+    const how = { connect, client: { leaseTime, replyTimeout: 5_000 }, ...(create && { create }) };
     const [holder, waiter] = [await parties.join(how), await parties.join(how)];
     return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), { isCluster }));
   }

@@ -50,7 +50,7 @@ beforeAll(async () => {
       "list",
       ".contract.test.ts",
       `--json=${file}`,
-      "--project=real",
+      "--project=contracts",
       "--project=topologies",
     ];
     await promisify(execFile)("npx", args, { env: { ...process.env, HOLDFAST_TOPOLOGIES: "" } });

@@ -16,8 +16,8 @@ let cluster: RedisCluster;
 let mine: Party;
 let theirs: Party;
 
-const join = (keyPrefix = "", leaseTime = 30_000): Promise<Party> =>
-  parties.join({ connect: () => cluster.connect({ keyPrefix }), client: { leaseTime } });
+const join = (keyPrefix = "", leaseTime = 30_000, replyTimeout = 30_000): Promise<Party> =>
+  parties.join({ connect: () => cluster.connect({ keyPrefix }), client: { leaseTime, replyTimeout } });
 
 beforeAll(async () => {
   cluster = await RedisCluster.launch({ replicas: 0 });
@@ -77,10 +77,12 @@ describe("members in several slots", () => {
   it("are given back at once, and no later one is acquired, when a node between them does not answer", async () => {
     const names = await spread();
     const [a, b, c] = names;
-    await (await mine.locks.multiLock(names).lock()).unlock(); // connected to all of them
+    // Before the others find that the node has failed, and refuse everything.
+    const impatient = await join("", 30_000, 600);
+    await (await impatient.locks.multiLock(names).lock()).unlock(); // connected to all of them
     const { server } = await cluster.primaryOf(slotOf(`holdfast:{${b}}`));
     server.suspend();
-    const refused = failure(mine.locks.multiLock(names).tryLock(100));
+    const refused = failure(impatient.locks.multiLock(names).tryLock(100));
     await until(async () => (await mine.redis.exists(`holdfast:{${a}}`)) === 1, {
       what: "the first to be taken",
     });
