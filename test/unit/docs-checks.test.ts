@@ -138,6 +138,21 @@ describe("the check of the docs", () => {
     expect(checkNames(folder)).toEqual(["docs/protocol-faults.md: there is no test faults/server"]);
   });
 
+  it("finds a section of promises that has no row, or a row without a test", () => {
+    const folder = changed("docs/protocol-faults.md", (text) =>
+      text.replace(/^\| \[`fairLock`\].*\n/m, "").replace("| `lock/lock-format` |", "| `lock-format` |"),
+    );
+    symlinkSync(join(root, "test"), join(folder, "test"));
+    const page = join(folder, "docs/scopes.md");
+    writeFileSync(page, `${readFileSync(page, "utf8")}\n### News\n`);
+    const none = 'docs/protocol-faults.md: no row "Which test" names a test of';
+    expect(checkNames(folder)).toEqual([
+      `${none} guarantees.md#fairlock`,
+      `${none} scopes.md#news`,
+      `${none} errors.md#lockformaterror-lock_format`,
+    ]);
+  });
+
   it("finds a source file that is not there, by its path, and on a maintainer's page by its name", () => {
     const text = "See src/core/queue.ts and `queue.ts`, src/core/line.ts and `line.ts`.\n";
     const missing = (page: string): string[] => {
