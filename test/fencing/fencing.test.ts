@@ -124,6 +124,8 @@ describe("fencedEval", () => {
     expect(await run(push, { args: ["a"] })).toBe(1);
     expect(await failure(run(push, { args: ["b"], fence: token - 1 }))).toMatchObject({
       code: "STALE_TOKEN",
+      token: token - 1,
+      resource: key,
       seen: token,
     });
     expect(await run(push, { args: ["c"], fence: token + 1 })).toBe(2);
