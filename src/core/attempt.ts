@@ -1,4 +1,3 @@
-import { LOCAL_HANDOFFS } from "../defaults.ts";
 import type { AttemptAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -60,10 +59,14 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     // Reserving costs the server a twentieth of a free pair, so a command does that only if another
     // caller waits here, or may come while the hold is queued.
     const isLikely = head.next !== null || terms.linger > 0 || isAgain || mode === "yield";
-    this.reserves = isLikely || !place.kind.hasStays ? this.passes : 0;
-    // Free locks may be taken so fast that more tokens for each would lead the server's time.
-    if (place.kind.hasStays) this.reserves = Math.min(this.reserves, LOCAL_HANDOFFS);
+    this.reserves = isLikely || !place.kind.hasStays ? this.#reserved(place.kind) : 0;
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
+  }
+
+  /** Free locks may be taken so fast that more tokens for each would lead the server's time. */
+  #reserved({ localHandoffs, lingeringHandoffs }: Asker["kind"]): number {
+    const mayFindFree = this.mode === "try" || this.mode === "queue";
+    return mayFindFree && this.passes === lingeringHandoffs ? localHandoffs : this.passes;
   }
 
   answered(answer: AttemptAnswer | YieldAnswer): void {
@@ -78,7 +81,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
 /** The place that sends it. */
 interface Asker {
   readonly context: { readonly stays: { readonly window: number } };
-  readonly kind: Pick<LockKind, "hasStays">;
+  readonly kind: Pick<LockKind, "hasStays" | "localHandoffs" | "lingeringHandoffs">;
   readonly line: { readonly waiting: number };
   /** In the queue, as Redis last reported it. */
   readonly position: number | null;

@@ -927,7 +927,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const nobody = departed(last, this.#firstToken ?? hold.token);
     this.drop();
     this.ask();
-    tellLostAlone(this, nobody, reason);
+    tellLostAlone(this, nobody, reason, by);
   }
 
   lost(lease: SharedLease, error: LockLostError): void {

@@ -140,7 +140,8 @@ export class Pool extends SharedHold {
 
   lost(lease: SharedLease, error: LockLostError): void {
     tellLost(this.context.events, lease, this.leaves(lease), error);
-    if (this.isUnused) this.leave();
+    // Those that have left in this turn learn from the answer to the command that ends it.
+    if (this.isUnused && this.leavers.length === 0) this.leave();
     if (!this.#isOurs) return;
     // A hold that is over has nothing left for the others.
     if (this.hold.left() <= 0) {

@@ -342,13 +342,13 @@ export class Readers extends SharedHold implements Openness {
   override lose(reason: LossReason, by: string | null = null): void {
     // After its end it has merely expired, and no caller has lost it.
     const wasAlone = !this.isOver && this.users.size + this.leavers.length === 0;
-    const isNews = wasAlone && this.keeping && this.hold.left() > 0;
+    const isNews = wasAlone && !this.isLost && !this.#isInside && this.hold.left() > 0;
     this.isClosed = true;
     this.writer = null;
     super.lose(reason, by);
     // No caller is inside: readers may have lost it before they left, although their unlock
     // reported it as theirs.
-    if (isNews) tellLostAlone(this, this.#nobody().lease, reason);
+    if (isNews) tellLostAlone(this, this.#nobody().lease, reason, by);
   }
 
   /** A user's time is over, or the hold's. */

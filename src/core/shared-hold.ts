@@ -5,7 +5,7 @@ import { type LossReason, nounOf } from "../api/wording.ts";
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import { RELEASED, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
-import { Ending } from "./ending.ts";
+import { type Ended, Ending } from "./ending.ts";
 import { atTurnEnd } from "./event-loop-turn.ts";
 import type { Applicant } from "./fits.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -121,7 +121,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     try {
       const { is } = await lease.renew(LEASE_MIN, this.context.commands.replyTimeout);
       if (is === "renewed") return;
-      failure = await this.foundNone(lease, held, { is });
+      failure = await this.foundNone(lease, held, { answer: { is } });
     } catch (error) {
       failure = lease.loss ?? unconfirmed(this.hold, error, this.kind);
     } finally {
@@ -194,7 +194,9 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
           );
         } else {
           if (!this.isOver) this.lose("gone");
-          const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, answer, kind));
+          // Without the server's time: it was no copy of this command that ended the hold.
+          const none = { answer: { is: answer.is }, isBroken };
+          const found = leavers.map(({ lease, held }) => this.foundNone(lease, held, none, kind));
           void Promise.all(found).then(done);
         }
       },
@@ -262,13 +264,13 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
   protected async foundNone(
     by: Departure,
     held: number,
-    answer: ReleaseAnswer,
+    found: Ended,
     kind = this.kind,
   ): Promise<LockError | null> {
     const { context, hold } = this;
-    const ended = await this.ending.outcome();
-    if (ended && !ended.answer) return unconfirmed(hold, ended.error, kind);
-    return lossOf({ kind, context }, by, held, ended?.answer ?? answer, ended?.isBroken === true);
+    const { answer, isBroken = false, error } = (await this.ending.outcome()) ?? found;
+    if (!answer) return unconfirmed(hold, error, kind);
+    return lossOf({ kind, context }, by, held, answer, isBroken);
   }
 
   // ---- it is lost

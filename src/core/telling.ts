@@ -33,13 +33,14 @@ interface Teller {
 }
 
 /** It was lost with no caller inside: callers that have left may have lost it before that. */
-export function tellLostAlone({ kind, context }: Teller, by: Departure, reason: LossReason): void {
-  tellLost(
-    context.events,
-    by,
-    0,
-    new LockLostError(by.name, reason, undefined, undefined, null, nounOf(kind)),
-  );
+export function tellLostAlone(
+  { kind, context }: Teller,
+  last: Departure,
+  reason: LossReason,
+  by: string | null = null,
+): void {
+  const loss = new LockLostError(last.name, reason, undefined, undefined, by, nounOf(kind));
+  tellLost(context.events, last, 0, loss);
 }
 
 /** Was the hold lost before its release was answered? Then its last user learns that. */

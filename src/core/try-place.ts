@@ -40,7 +40,8 @@ export class TryPlace extends Place {
    * freed. So a caller that barely waits needs another one.
    */
   protected override isKnown(caller: Waiter): boolean {
-    return super.isKnown(caller) || (this.state === SLEEPING && caller.wait > SPIN_LAST_TRY);
+    const isPausing = this.state === SLEEPING || this.state === COOLING;
+    return super.isKnown(caller) || (isPausing && caller.wait > SPIN_LAST_TRY);
   }
 
   override ask(): void {
@@ -135,7 +136,7 @@ export class TryPlace extends Place {
       // A try right after the release would reach Redis in the same packet, and a process that
       // polls would never find the lock free.
       const delay = cooldown(clocks.mono.now() - hold.ownedAt);
-      if (delay > 0) this.#pause(delay);
+      if (delay > 0) this.#sleepFor(COOLING, delay);
       else this.ask();
     }
     // The message of our own release wakes us together with the others.
@@ -206,6 +207,14 @@ const RELEASED: State = {
   // RACE: a try right after our own release would keep other processes out while callers keep
   // coming here. So it waits for the message like all others; the message may be lost.
   came: (p: TryPlace) => p.wakeBefore(clocks.mono.now() + WAKE_SPREAD),
+};
+
+/** The same, for kinds without messages. */
+const COOLING: State = {
+  ...SLEEPING,
+  word: "cooling",
+  // RACE: a caller that barely waits would take the lock back before other processes can find it free.
+  came() {},
 };
 
 /** Is the wait of a caller over by then that has no answer yet? */

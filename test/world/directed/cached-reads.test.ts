@@ -376,3 +376,23 @@ describe("the answer that brought the hold was slow, so it is claimed before its
     }),
   );
 });
+
+test(
+  "a loss is told once, although a reader that joins meanwhile finds nothing either",
+  scene(async (world) => {
+    const [one, other] = await three(world);
+    await (await one.take("read")).unlock(); // cached
+    await world.pass(1);
+    const first = await one.take("read", { lease: 2_000 });
+    await world.pass(FRESH + 20);
+    const lost = one.heard("lost");
+    const forced = other.on("force-release").executed();
+    const force = other.does(() => other.client.readWriteLock("rw:a").read.forceUnlock());
+    await forced;
+    const second = one.take("read", { lease: 2_900 });
+    await force;
+    await (await second).unlock();
+    await first.unlock().catch(() => {});
+    expect(lost.map(({ error, call }) => [error.reason, call])).toHaveLength(1);
+  }),
+);

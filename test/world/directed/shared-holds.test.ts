@@ -472,3 +472,69 @@ describe("a second unlock() of a caller that shared its hold resolves, too:", ()
     }),
   );
 });
+
+test.each([
+  ["gets its units back into Redis", null],
+  ["learns that they were gone", ["LOCK_LOST", "gone"]],
+])("a permit that is released in the turn in which the other one's time ends %s", (_, outcome) =>
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const permits = mine.client.semaphore("sem:a", { permits: 3 });
+    const asked = await together(
+      world,
+      mine,
+      () => [permits.acquire(LEASE), permits.acquire(SHORT)] as const,
+    );
+    const [first, last] = [await asked[0], await asked[1]];
+    if (outcome) world.redis.drop("sem:a");
+    await world.pass(500);
+    const told = await mine.does(async () => {
+      mine.block(600);
+      const leaving = outcomeOf(first.release());
+      void last.signal; // finds that its time is over
+      return [await leaving, world.redis.holds("sem:a").length];
+    });
+    await last.release().catch(() => {});
+    expect(told).toEqual([outcome, 0]);
+  })(),
+);
+
+test(
+  "readers whose hold was gone before they left: it is told, once, by the reader that joins in that turn",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const { read } = mine.client.readWriteLock("rw:a");
+    const [one, other] = await mine.does(() => Promise.all([read.lock(), read.lock()]));
+    const lost = mine.heard("lost");
+    world.redis.drop("rw:a");
+    const told = await mine.does(async () => {
+      const leaving = [outcomeOf(one.unlock()), outcomeOf(other.unlock())];
+      const next = read.lock({ lease: 100_000 }); // longer than the hold's: it joins
+      const outcomes = await Promise.all(leaving);
+      await (await next).unlock();
+      return outcomes;
+    });
+    expect([told, lost.map(({ error }) => error.reason)]).toEqual([[null, null], ["gone"]]);
+  }),
+);
+
+test(
+  "a release of one permit of several whose reply is lost, and whose copy finds nothing: `unknown`",
+  scene(async (world) => {
+    const [mine] = world.processes(1);
+    const asked = await together(
+      world,
+      mine,
+      () => [mine.take("semaphore", LEASE), mine.take("semaphore", LEASE)] as const,
+    );
+    const [first, last] = [await asked[0], await asked[1]];
+    mine.commands.freezeReplies(1_000);
+    const done = mine.on(any).executed();
+    const told = outcomeOf(first.unlock());
+    await done;
+    world.redis.drop("sem:a");
+    mine.commands.cut();
+    expect(await told).toEqual(["LOCK_LOST", "unknown"]);
+    await last.unlock().catch(() => {});
+  }),
+);

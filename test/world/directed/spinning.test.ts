@@ -221,3 +221,42 @@ test(
     expect(subscribers(one)).toBe(0);
   }),
 );
+
+test.each([
+  ["no call that does not wait", 0],
+  ["tryLock() every millisecond", 1],
+  ["tryLock() every 5 ms", 5],
+] as const)(
+  "a process that wants it all the time leaves it alone after its turn, beside %s: another one gets it soon",
+  (_, ms) =>
+    scene(async (world) => {
+      const [mine, other] = world.processes(2);
+      let isOver = false;
+      const again = async (): Promise<void> => {
+        while (!isOver) {
+          const lease = await mine.take("spinLock");
+          await mine.sleep(10);
+          await lease.unlock();
+        }
+      };
+      const tries = async (): Promise<void> => {
+        while (!isOver && ms > 0) {
+          await (await mine.tryTake("spinLock"))?.unlock();
+          await mine.sleep(ms);
+        }
+      };
+      const callers = [again(), again(), again(), tries()];
+      await world.pass(500);
+      let waited = 0;
+      for (let i = 0; i < 20; i++) {
+        const { result, took } = await world.timed(other.take("spinLock"));
+        waited += took;
+        await result.unlock();
+        await world.pass(37);
+      }
+      isOver = true;
+      await Promise.all(callers);
+      // A turn takes 30 ms.
+      expect(waited / 20).toBeLessThan(100);
+    })(),
+);

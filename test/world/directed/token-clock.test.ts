@@ -15,7 +15,7 @@ const refusal = {
 
 // Free locks are taken so fast that more tokens for each would lead the server's time.
 test(
-  "a free lock that may stay cached reserves 16 tokens, and one that was waited for 48",
+  "a free lock that may stay cached reserves 16 tokens, and one that was waited for 32",
   scene(async (world) => {
     const [near, far] = world.processes(2, { linger: 1_000 });
     const reserved = (token: number): number => Number(world.redis.dropKey(CLOCK)) - token;
@@ -25,7 +25,7 @@ test(
     await world.pass(50);
     await free.unlock();
     const granted = await waiting;
-    expect(reserved(granted.token)).toBe(48);
+    expect(reserved(granted.token)).toBe(32);
     await granted.unlock();
   }),
 );

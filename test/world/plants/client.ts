@@ -400,15 +400,15 @@ export const client: readonly Plant[] = [
   },
   {
     name: "a free lock reserves as many tokens as a grant",
-    bug: "Each acquisition of a free lock that may be cached moves the clock of tokens by 48 µs.",
+    bug: "Each acquisition of a free lock that may be cached moves the clock of tokens by 32 µs.",
     promise: "Tokens do not lead the server's time, however fast free locks are taken.",
     file: "src/core/attempt.ts",
-    replaces: "    if (place.kind.hasStays) this.reserves = Math.min(this.reserves, LOCAL_HANDOFFS);\n",
-    by: "",
+    replaces: "mayFindFree && this.passes === lingeringHandoffs ? localHandoffs : this.passes",
+    by: "mayFindFree && localHandoffs < 0 ? localHandoffs : this.passes",
     test: {
       project: "world",
       file: "test/world/directed/token-clock.test.ts",
-      title: "a free lock that may stay cached reserves 16 tokens, and one that was waited for 48",
+      title: "a free lock that may stay cached reserves 16 tokens, and one that was waited for 32",
     },
   },
   {
