@@ -97,6 +97,46 @@ describe("multiLock", () => {
   );
 
   test(
+    "its process crashes during a tryLock() without success: the locks before the busy one stay held for the lease",
+    scene(async (world) => {
+      const [one, other, third] = world.processes(3);
+      const held = await other.take("lock", { name: "b" });
+      const executed = one.on("acquire").executed(() => one.crash());
+      void one.tryTakeAll(NAMES, { lease: 500 }).catch(() => {});
+      await executed;
+      expect(holders(world)).toEqual([[one.number], [other.number], []]);
+      expect(await third.tryTake("lock")).toBeNull();
+      const { took } = await world.timed(third.take("lock").then((next) => next.unlock()));
+      expect(took).toBeGreaterThan(490);
+      expect(took).toBeLessThanOrEqual(500 + R);
+      await held.unlock();
+    }),
+  );
+
+  test.each([
+    ["3 s, because the lease is shorter", 500, 3_000],
+    ["the lease", 10_000, 10_000],
+  ])("the same with locks that are taken one after the other: for %s", (_, lease, most) =>
+    scene(async (world) => {
+      const [one, other, third] = world.processes(3);
+      const held = await other.take("redissonLock", { name: "b" });
+      const executed = one.on("acquire").executed(() => one.crash());
+      const { redissonLock } = one.member.process.product;
+      void one.does(() =>
+        one.client
+          .multiLock(["redisson:a", "redisson:b"].map((name) => redissonLock(one.client, name)))
+          .tryLock({ lease }),
+      );
+      await executed;
+      expect(await third.tryTake("redissonLock")).toBeNull();
+      const { took } = await world.timed(third.take("redissonLock").then((next) => next.unlock()));
+      expect(took).toBeGreaterThan(most - 10);
+      expect(took).toBeLessThanOrEqual(most + R);
+      await held.unlock();
+    })(),
+  );
+
+  test(
     "one member's key is deleted: its signal aborts at the next renewal, and the others are released by unlock()",
     scene(async (world) => {
       const [one] = world.processes(1);
@@ -210,6 +250,23 @@ describe("a lease of several locks", () => {
       expect((error as AggregateError).errors).toMatchObject(
         ["lock:a", "lock:c"].map((lockName) => ({ code: "LOCK_LOST", reason: "gone", lockName })),
       );
+      expect(holders(world)).toEqual(NONE);
+    }),
+  );
+
+  test(
+    "two members are lost: extend() rejects with both losses, in their order, and unlock() releases the third",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      const lease = await all(one);
+      for (const name of ["lock:a", "lock:c"]) world.redis.drop(name);
+      const error = await one.does(() => lease.extend(60_000)).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(AggregateError);
+      expect((error as AggregateError).errors).toMatchObject(
+        ["lock:a", "lock:c"].map((lockName) => ({ code: "LOCK_LOST", reason: "gone", lockName })),
+      );
+      expect([lease.held, world.redis.holders("lock:b")]).toEqual([false, [one.number]]);
+      await lease.unlock().catch(() => {});
       expect(holders(world)).toEqual(NONE);
     }),
   );

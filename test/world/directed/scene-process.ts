@@ -102,9 +102,9 @@ export class SceneProcess {
   }
 
   /** The same at once. Null: one of them was busy. */
-  async tryTakeAll(names: readonly string[]): Promise<MultiLease | null> {
+  async tryTakeAll(names: readonly string[], options: LockOptions = {}): Promise<MultiLease | null> {
     for (const name of names) this.#taken.add(name);
-    const lease = await this.does(() => this.client.multiLock(names).tryLock());
+    const lease = await this.does(() => this.client.multiLock(names).tryLock(options));
     if (lease) this.#enter(names, lease);
     return lease;
   }
