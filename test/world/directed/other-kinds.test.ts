@@ -228,6 +228,13 @@ describe("spinLock", () => {
       world.redis.overwrite("spin:a", "other data");
       expect(await outcomeOf(one.take("spinLock", { wait: 5_000 }))).toEqual(["LOCK_TIMEOUT", undefined]);
       expect(world.redis.dropKey("spin:a")).toBe("other data");
+      world.redis.overwriteByHash("spin:a");
+      const refused: unknown = await one.take("spinLock").catch((error: unknown) => error);
+      expect(refused).toMatchObject({
+        code: "LOCK_UNAVAILABLE",
+        message: expect.stringContaining("WRONGTYPE"),
+      });
+      expect(world.redis.hash("spin:a").size).toBe(1);
     }),
   );
 });

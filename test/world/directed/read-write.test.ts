@@ -89,6 +89,18 @@ test(
     await first.unlock();
     await second.unlock();
     await inTurn(world, writing, late);
+    // Redis told its process 20 ms ago that no caller waits, and then 30 ms ago.
+    const asked = await one.take("read");
+    await world.pass(5);
+    const again = writer.take("write");
+    await world.pass(15);
+    const soon = await one.tryTake("read");
+    expect(soon?.held).toBe(true);
+    await world.pass(10);
+    expect(await one.tryTake("read")).toBeNull();
+    await asked.unlock();
+    await soon?.unlock();
+    await inTurn(world, again);
   }),
 );
 

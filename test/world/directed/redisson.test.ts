@@ -273,10 +273,11 @@ test.each(KINDS.flatMap((kind) => [[kind, "gone"] as const, [kind, "taken"] as c
   "%s: another client force-releases it: the signal aborts at the next renewal (%s)",
   (kind, reason) =>
     scene(async (world) => {
-      const [one, other] = world.processes(2);
+      const [one, other, admin] = world.processes(3);
       const held = await one.take(kind);
       const { signal } = held.lease;
-      world.redis.dropKey(KEYS[kind]);
+      const { product } = admin.member.process;
+      await admin.does(() => product[kind](admin.client, KEYS[kind]).forceUnlock());
       if (reason === "taken") world.shows(/two holders/);
       const next = reason === "taken" ? await other.take(kind) : null;
       await world.pass(L / 3);
