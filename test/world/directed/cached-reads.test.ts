@@ -241,6 +241,21 @@ test(
 );
 
 test(
+  "readers with `fair: true` are not cached",
+  scene(async (world) => {
+    const [one] = await three(world);
+    for (let i = 0; i < 3; i++) {
+      await (await one.take("fair read")).unlock();
+      await world.pass(1);
+      expect([one.client.stats().kept, world.redis.holders("frw:a")]).toEqual([0, []]);
+    }
+    // Its lock caches the reads of others.
+    await use(one);
+    expect(one.client.stats().kept).toBe(1);
+  }),
+);
+
+test(
   "17 processes cache reads of a lock: 16 holds stay, and a writer recalls all of them at once",
   scene(async (world) => {
     const readers = world.processes(17, { linger: LINGER });
