@@ -187,6 +187,12 @@ export class SceneProcess {
     return all;
   }
 
+  /** The process warnings that it has emitted, each with its first words. */
+  get warnings(): string[] {
+    const said = `${this.name.padEnd(10)} is warned: `;
+    return this.#run.story.lines.flatMap((line) => line.split(said)[1] ?? []);
+  }
+
   // ---- faults
 
   /** How many scripts it has sent. */

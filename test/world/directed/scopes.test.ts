@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../src/index.ts";
-import { scene } from "./scene.ts";
+import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { inTurn, L, outcomeOf, parked, R } from "./steps.ts";
 
@@ -143,31 +143,118 @@ test(
   }),
 );
 
-test(
-  "of two processes whose scopes wait for each other one is rejected within 15 s, and the other goes on",
-  scene(async (world) => {
-    const both = world.processes(2, { deadlocks: "reject" });
-    const told = both.map((one) => one.heard("deadlock"));
-    const nest = (one: SceneProcess, first: string, second: string): Promise<string> =>
-      one.scope(async () => {
-        const held = await one.take("lock", { name: first });
-        await world.pass(100);
-        const became = await one.take("lock", { name: second }).then(
-          (lease) => lease.unlock().then(() => "both"),
-          ({ code }: { code: string }) => code,
-        );
+describe("scopes that wait for each other", () => {
+  /** Holds the first lock, and waits for the second one. What becomes of it. */
+  const nest = (
+    one: SceneProcess,
+    world: Scene,
+    [first, second]: readonly [string, string],
+    signal?: AbortSignal,
+  ): Promise<string> =>
+    one.scope(async () => {
+      const held = await one.take("lock", { name: first });
+      await world.pass(100);
+      const became = await one.take("lock", { name: second, ...(signal && { signal }) }).then(
+        (lease) => lease.unlock().then(() => "both"),
+        ({ code }: { code: string }) => code,
+      );
+      await held.unlock();
+      return became;
+    });
+  const ENOUGH = Object.assign(new Error("enough"), { code: "given up" });
+
+  test(
+    "of two processes whose scopes wait for each other one is rejected within 15 s, and the other goes on",
+    scene(async (world) => {
+      const both = world.processes(2, { deadlocks: "reject" });
+      const told = both.map((one) => one.heard("deadlock"));
+      const { result, took } = await world.timed(
+        Promise.all([nest(both[0], world, ["a", "b"]), nest(both[1], world, ["b", "a"])]),
+      );
+      expect(result.toSorted()).toEqual(["DEADLOCK", "both"]);
+      expect(took).toBeGreaterThan(5_000);
+      expect(took).toBeLessThan(15_000);
+      expect(told.flat()).toMatchObject([{ rejected: true }]);
+    }),
+  );
+
+  test(
+    "of clients with `warn` and `reject` only a caller of the second one is rejected, even if it waited first",
+    scene(async (world) => {
+      const [warned] = world.processes(1, { deadlocks: "warn" });
+      const [rejected] = world.processes(1, { deadlocks: "reject" });
+      const told = [warned, rejected].map((one) => one.heard("deadlock"));
+      const first = nest(rejected, world, ["a", "b"]);
+      const other = warned.scope(async () => {
+        const held = await warned.take("lock", { name: "b" });
+        await world.pass(1_000);
+        const lease = await warned.take("lock");
+        await lease.unlock();
         await held.unlock();
-        return became;
+        return "both";
       });
-    const { result, took } = await world.timed(
-      Promise.all([nest(both[0], "a", "b"), nest(both[1], "b", "a")]),
-    );
-    expect(result.toSorted()).toEqual(["DEADLOCK", "both"]);
-    expect(took).toBeGreaterThan(5_000);
-    expect(took).toBeLessThan(15_000);
-    expect(told.flat()).toMatchObject([{ rejected: true }]);
-  }),
-);
+      expect(await Promise.all([first, other])).toEqual(["DEADLOCK", "both"]);
+      expect(told).toMatchObject([[], [{ rejected: true }]]);
+    }),
+  );
+
+  test(
+    "one has a client with `off`: no client detects it",
+    scene(async (world) => {
+      const [off] = world.processes(1, { deadlocks: "off" });
+      const [on] = world.processes(1, { deadlocks: "reject" });
+      const told = [off, on].map((one) => one.heard("deadlock"));
+      const enough = new AbortController();
+      const ended = Promise.all([
+        nest(off, world, ["a", "b"], enough.signal),
+        nest(on, world, ["b", "a"], enough.signal),
+      ]);
+      await world.pass(60_000);
+      expect(told).toEqual([[], []]);
+      enough.abort(ENOUGH);
+      expect(await ended).toEqual(["given up", "given up"]);
+    }),
+  );
+
+  test(
+    "one keeps its lease outside of every scope: that is invisible",
+    scene(async (world) => {
+      const both = world.processes(2, { deadlocks: "reject" });
+      const told = both.map((one) => one.heard("deadlock"));
+      const enough = new AbortController();
+      const { signal } = enough;
+      const held = await both[0].take("lock");
+      const scoped = nest(both[1], world, ["b", "a"], signal);
+      await world.pass(200);
+      const waiting = outcomeOf(both[0].scope(() => both[0].take("lock", { name: "b", signal })));
+      await world.pass(60_000);
+      expect(told).toEqual([[], []]);
+      enough.abort(ENOUGH);
+      expect([await scoped, await waiting]).toEqual(["given up", ["given up", undefined]]);
+      await held.unlock();
+    }),
+  );
+
+  test(
+    "one part of a scope waits, and another part takes longer than 10 s to unlock: the scope is reported as stuck",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const told = [one, other].map((process) => process.heard("deadlock"));
+      const stuck = one.scope(async () => {
+        const slow = await one.take("lock");
+        const unlocking = world.pass(20_000).then(() => slow.unlock());
+        await world.pass(100);
+        const lease = await one.take("lock", { name: "b" });
+        await lease.unlock();
+        await unlocking;
+      });
+      const { result, took } = await world.timed(Promise.all([nest(other, world, ["b", "a"]), stuck]));
+      expect(result[0]).toBe("both");
+      expect(took).toBeLessThan(20_100);
+      expect(told).toMatchObject([[{ rejected: false }], [{ rejected: false }]]);
+    }),
+  );
+});
 
 describe("clocks", () => {
   test.each([0.991, 1.009])(
