@@ -100,6 +100,36 @@ describe("fairLock", () => {
     }),
   );
 
+  test.each([
+    ["9 s", "the 9th", 8, 9_000],
+    ["30 s", "the 101st", 100, 30_000],
+  ])(
+    "the entries of a paused process expire %s after their last re-check, if the first of them is %s of the queue",
+    (_, __, before, most) =>
+      scene(async (world) => {
+        for (const left of [most - 500, most + 10]) {
+          const [holder, front, paused, other] = world.processes(4);
+          const held = await holder.take("fairLock");
+          const first = Array.from({ length: before }, () => front.take("fairLock"));
+          await world.until(() => world.redis.queue("fair:a").length === before);
+          const own = Array.from({ length: 3 }, () => paused.take("fairLock"));
+          await world.until(() => world.redis.queue("fair:a").length === before + 3);
+          const waiting = other.take("fairLock");
+          // By then it knows its place.
+          await world.pass(15_000);
+          await paused.on("recheck").executed(() => paused.pause(120_000));
+          await world.pass(left);
+          const { result, took } = await world.timed(
+            Promise.all([waiting, held.unlock(), ...first.map(async (one) => (await one).unlock())]),
+          );
+          if (left > most) expect(took).toBeLessThan(R);
+          else expect(took).toBeGreaterThan(W);
+          await result[0].unlock();
+          for (const one of own) await (await one).unlock();
+        }
+      })(),
+  );
+
   test(
     "and lock of one name are one lock, and share one queue",
     scene(async (world) => {

@@ -14,18 +14,20 @@ const isServed = async (one: SceneProcess): Promise<boolean> => {
   return lease !== null;
 };
 
+/** Its connections for commands. */
+const commandsOf = ({ member }: SceneProcess): object[] =>
+  [...member.network.wires].filter(({ end }: { end: object }) => !("subscribe" in end));
+
 /** Its callers try without a pause for so long. Returns how many connections for commands it opened. */
 async function busy(world: Scene, one: SceneProcess, ms: number): Promise<number> {
-  const { wires } = one.member.network;
-  const isForCommands = ({ end }: { end: object }): boolean => !("subscribe" in end);
-  const before = new Set([...wires].filter(isForCommands));
+  const before = new Set(commandsOf(one));
   const opened = new Set<object>();
   const end = world.now() + ms;
   const trying = (async () => {
     while (world.now() < end) await isServed(one);
   })();
   while (world.now() < end) {
-    for (const wire of wires) if (isForCommands(wire) && !before.has(wire)) opened.add(wire);
+    for (const wire of commandsOf(one)) if (!before.has(wire)) opened.add(wire);
     await world.pass(5);
   }
   await trying;
@@ -66,6 +68,32 @@ test(
     expect(opened).toBeGreaterThanOrEqual(3);
     expect(opened).toBeLessThanOrEqual(6);
     await world.pass(1_000);
+    expect(await isServed(one)).toBe(true);
+  }),
+);
+
+test(
+  "the server is suspended for long: the intervals double from `replyTimeout` up to 60 s",
+  scene(async (world) => {
+    const one = own(world, 5_000);
+    await isServed(one);
+    const since = world.now();
+    world.redis.pause(300_000);
+    const trying = (async () => {
+      while (world.now() - since < 290_000) await isServed(one);
+    })();
+    const times = [since];
+    const known = new Set(commandsOf(one));
+    while (world.now() - since < 290_000) {
+      await world.pass(100);
+      const opened = commandsOf(one).filter((wire) => !known.has(wire));
+      if (opened.length > 0) times.push(world.now());
+      for (const wire of opened) known.add(wire);
+    }
+    const intervals = times.slice(1).map((at, i) => Math.round((at - (times[i] ?? 0)) / 2_500) * 2.5);
+    expect(intervals).toEqual([5, 10, 20, 40, 60, 60, 60]);
+    await trying;
+    await world.pass(70_000);
     expect(await isServed(one)).toBe(true);
   }),
 );
