@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { Lease, Lock } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
@@ -5,22 +6,27 @@ import { until } from "../support/until.ts";
 import { Gate } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
+type Job = () => Promise<void>;
+
 /**
  * A queue as applications have many: the first push starts the loop, in the context of the caller
  * that pushed.
  */
 export class Queue {
-  readonly #jobs: (() => Promise<void>)[] = [];
+  readonly #jobs: Job[] = [];
   readonly #start: (loop: () => void) => void;
   #isDraining = false;
 
-  /** `start`: runs the loop. */
-  constructor(start: (loop: () => void) => void = (loop) => loop()) {
+  readonly #bind: (job: Job) => Job;
+
+  /** `start`: runs the loop. `bind`: what is pushed instead of a job. */
+  constructor(start: (loop: () => void) => void = (loop) => loop(), bind: (job: Job) => Job = (job) => job) {
     this.#start = start;
+    this.#bind = bind;
   }
 
-  push(job: () => Promise<void>): void {
-    this.#jobs.push(job);
+  push(job: Job): void {
+    this.#jobs.push(this.#bind(job));
     if (this.#isDraining) return;
     this.#isDraining = true;
     this.#start(() => void this.#drain());
@@ -74,6 +80,13 @@ export function drainLoops(subject: Subject): void {
       await meet(lock, new Queue(), async (meeting) => {
         expect(await meeting).not.toBe(null); // both requests are inside
         expect(lock.isHeldHere()).toBe(true);
+      });
+    });
+
+    it("with jobs that AsyncResource.bind() has bound: these are strangers to the scope", async () => {
+      const lock = of(subject.first);
+      await meet(lock, new Queue(undefined, AsyncResource.bind), async (meeting) => {
+        expect(await meeting).toBe(null);
       });
     });
 

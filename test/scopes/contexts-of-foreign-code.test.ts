@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { execFile } from "node:child_process";
 import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Meter, Tracer } from "@opentelemetry/api";
@@ -582,6 +583,24 @@ it("a listener runs in no request, though the first request has loaded the packa
   const { stdout } = await promisify(execFile)(process.execPath, [program, testUrl(), freshName()]);
   expect(JSON.parse(stdout)).toEqual({});
 });
+
+it.each(["first request", undefined])(
+  "ioredis keeps the context in which it connects (%s), whatever is called in another one",
+  async (context) => {
+    const open = () => new Redis(testUrl());
+    const redis = context === undefined ? open() : requests.run(context, open);
+    onTestFinished(() => redis.disconnect());
+    await once(redis, "ready");
+    const channel = freshName();
+    const store = new Promise((resolve) =>
+      requests.run("second request", () => redis.once("message", () => resolve(requests.getStore()))),
+    );
+    await requests.run("second request", () => redis.subscribe(channel));
+    const { redis: other } = await parties.join();
+    await requests.run("third request", () => other.publish(channel, ""));
+    expect(await store).toBe(context);
+  },
+);
 
 it.each(Array.from({ length: 20 }, (_, i) => i))(
   "%i two listeners have a lock one after the other, also when one has told the other in its scope",
