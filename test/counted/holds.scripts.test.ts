@@ -298,3 +298,28 @@ needs("INFO persistence")(
     expect(await written()).toBeGreaterThan(before);
   },
 );
+
+describe("10 000 holds of one name", () => {
+  it.each([
+    ["readers", "r"],
+    ["permits", "p"],
+  ] as const)(
+    "%s: one more is refused, whether or not it would wait, until one has left",
+    async (_, mode) => {
+      const next = () => stage.hold("a", { mode });
+      const holds = Array.from({ length: 10_000 }, next);
+      for (let i = 0; i < holds.length; i += 500) {
+        const answers = await Promise.all(holds.slice(i, i + 500).map((one) => one.try()));
+        expect(new Set(answers.map(({ is }) => is))).toEqual(new Set(["owner"]));
+      }
+      const [tries, waits] = [next(), next()];
+      expect([await tries.try(), await waits.queue()]).toMatchObject([{ is: "crowded" }, { is: "crowded" }]);
+      expect([(await stage.books()).holds, await stage.queued()]).toEqual([10_000, []]);
+      // The present ones are no more than before.
+      expect(await holds[0]?.try()).toMatchObject({ is: "owner", already: true });
+      await holds[1]?.release();
+      expect(await waits.queue()).toMatchObject({ is: "owner" });
+      expect(await tries.try()).toMatchObject({ is: "crowded" });
+    },
+  );
+});

@@ -62,6 +62,27 @@ it(
   }),
 );
 
+it(
+  "a reader outside of every scope that waits for the write lock of its name: the warning, and both wait on",
+  passing(async () => {
+    const { locks } = await join();
+    const waits: string[] = [];
+    locks.on("wait", ({ name, heldBy }) => void waits.push(`${name},${heldBy}`));
+    const name = freshName();
+    const { read, write } = locks.readWriteLock(name);
+    const reader = await read.lock();
+    const begun = performance.now();
+    const writing = write.lock();
+    await until(() => told(name).length > 0, WARNED);
+    expect(performance.now() - begun).toBeGreaterThan(2 * LEASE - 1);
+    expect(waits).toContain(`${name},this client`);
+    await delay(4 * LEASE);
+    expect([reader.held, await Promise.race([writing, "waits"])]).toEqual([true, "waits"]);
+    await reader.unlock();
+    await (await writing).unlock();
+  }),
+);
+
 const HELD =
   "10 1800000000000007 1800000000000001 holdfast:client:host:7:0123456789abcdef:000000010123456789abc";
 /** How another process takes a lock: its key, and a command that writes it. */

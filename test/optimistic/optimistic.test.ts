@@ -204,6 +204,17 @@ describe("conflicts without limit", () => {
     expect([runs, await other.exists(`${key}:2`)]).toEqual([retries + 1, 0]);
   });
 
+  it("come of a body that writes a watched key through tx.redis: it conflicts with itself", async () => {
+    let runs = 0;
+    const body = async (tx: Transaction<Redis>) => {
+      await tx.redis.set(key, ++runs);
+      tx.multi.set(`${key}:2`, "written");
+    };
+    const error = await failure(optimistic(redis, [key], body, { retries: 2 }));
+    expect(error).toMatchObject({ code: "CONFLICT", tries: 3, keys: [key] });
+    expect([runs, await other.get(key), await other.exists(`${key}:2`)]).toEqual([3, "3", 0]);
+  });
+
   it("end after 17 tries by default, with random pauses up to 2, 4, 8 … 250 ms", async ({ annotate }) => {
     const { seed, next } = seeded();
     await annotate(`HOLDFAST_SEED=${seed}`);

@@ -104,6 +104,24 @@ test(
   }),
 );
 
+test.each(KINDS)("%s: a call that would enter it again, and whose command fails: LOCK_UNAVAILABLE", (kind) =>
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    await one.scope(async () => {
+      const outer = await one.take(kind, { lease: 20_000 });
+      one.losesCommands("fail");
+      const cut = one.on("recount").sent(() => one.commands.cut());
+      const entering = outcomeOf(one.take(kind));
+      await cut;
+      expect(await entering).toEqual(["LOCK_UNAVAILABLE", undefined]);
+      expect(outer.held).toBe(true);
+      await world.pass(100);
+      await outer.unlock();
+    });
+    expect(counts(world, KEYS[kind])).toEqual([]);
+  })(),
+);
+
 describe("waiting", () => {
   test(
     "a lock became free without a message: a caller that would not wait makes the waiting one try",
