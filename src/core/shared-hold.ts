@@ -152,7 +152,6 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
     this.units = 0;
     this.context.inbox.forget(this.hold);
     this.home.ended(this);
-    this.settle();
   }
 
   /** Leaves it this many units; 0: it ends. `kind`: of those that have left. */

@@ -167,8 +167,8 @@ export const client: readonly Plant[] = [
       "finds nothing, and its caller is told of a loss.",
     promise: "`unlock()` resolves if nothing was lost.",
     file: "src/core/shared-hold.ts",
-    replaces: "const ended = await this.ending.outcome();",
-    by: "const ended = null as Awaited<ReturnType<Ending['outcome']>>;",
+    replaces: "(await this.ending.outcome()) ?? found",
+    by: "found",
     test: {
       project: "world",
       file: "test/world/directed/shared-holds.test.ts",

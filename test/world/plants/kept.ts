@@ -326,8 +326,8 @@ export const kept: readonly Plant[] = [
     bug: "A listener of `lost` takes the lock, and enters the hold that was lost.",
     promise: "No two callers are inside at a time.",
     file: "src/core/place.ts",
-    replaces: "    this.drop();\n    this.ask();\n    tellLostAlone(this, nobody, reason);",
-    by: "    tellLostAlone(this, nobody, reason);\n    this.drop();\n    this.ask();",
+    replaces: "    this.drop();\n    this.ask();\n    tellLostAlone(this, nobody, reason, by);",
+    by: "    tellLostAlone(this, nobody, reason, by);\n    this.drop();\n    this.ask();",
     test: {
       project: "world",
       file: KEPT,

@@ -362,4 +362,52 @@ export const sharing: readonly Plant[] = [
     by: "",
     test: pools("close() right after callers have left a shared hold ends when Redis has answered"),
   },
+  {
+    name: "a reader that joins tells a known loss again",
+    bug: "Readers that had been cached once are told of a loss, and once more when a join finds nothing.",
+    promise: "Events tell of every loss once.",
+    file: "src/core/readers.ts",
+    replaces: "const isNews = wasAlone && !this.isLost && ",
+    by: "const isNews = wasAlone && ",
+    test: {
+      project: "world",
+      file: "test/world/directed/cached-reads.test.ts",
+      title: "a loss is told once, although a reader that joins meanwhile finds nothing either",
+    },
+  },
+  {
+    name: "no event tells of a loss that a join finds",
+    bug: "Readers leave a hold that is gone, and the reader that joins, which finds it out, tells of nothing.",
+    promise: "A loss that no caller is told of is told by an event.",
+    file: "src/core/readers.ts",
+    replaces: "!this.isLost && !this.#isInside && ",
+    by: "!this.isLost && this.keeping && ",
+    test: shared(
+      "readers whose hold was gone before they left: it is told, once, by the reader that joins in that turn",
+    ),
+  },
+  {
+    name: "a broken connection makes a shrink's loss certain",
+    bug: "The reply to a release of one permit is lost, its copy finds no hold, and the caller learns `gone`.",
+    promise: "`unknown` if the connection broke while the release was under way.",
+    file: "src/core/shared-hold.ts",
+    replaces: "const none = { answer: { is: answer.is }, isBroken };",
+    by: "const none = { answer: { is: answer.is } };",
+    test: shared(
+      "a release of one permit of several whose reply is lost, and whose copy finds nothing: `unknown`",
+    ),
+  },
+  {
+    name: "tryLock() ends the rest after a turn",
+    bug: "A tryLock() takes a spin lock back while its process leaves it alone for others.",
+    promise: "A process that wants the lock all the time leaves it alone for up to 128 ms.",
+    file: "src/core/try-place.ts",
+    replaces: "this.#sleepFor(COOLING, delay)",
+    by: "this.#pause(delay)",
+    test: {
+      project: "world",
+      file: "test/world/directed/spinning.test.ts",
+      title: "a process that wants it all the time leaves it alone after its turn",
+    },
+  },
 ];
