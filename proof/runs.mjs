@@ -407,9 +407,80 @@ const COUNTED_FINDS = [
   ["MINE_NOT_RAISED", `${rw} -DCLIENTS=2`],
 ];
 
+/** Results that are shared: two or three processes, a tick of delay. */
+const again = "-DROUNDS=2 -DDELAYS=1";
+const trio = "-DCLIENTS=3 -DDELAYS=0";
+const brief = "-DREPLY=3 -DDELAYS=2 -DFORGETS=1";
+const soon = "-DCLIENTS=3 -DROUNDS=2 -DURGENT";
+const others = "-DFORGETS=1 -DTHROWS=1";
+const REMEMBER_HOLDS = [
+  ["two processes", `-DROUNDS=2 -DDELAYS=2 ${others}`, `${again} ${others}`],
+  ["long keep", `${again} ${others} -DKEEP0=1 -DKEEP=4`, null],
+  ["a late copy", `${again} ${others} ${can("KEEP")}`, `-DDELAYS=1 -DFORGETS=1 ${can("KEEP")}`],
+  ["two late copies", `-DDELAYS=1 ${others} -DCOPIES=2 -DFAULTS=2 -DCAN_KEEP`, null],
+  ["a late copy, a short lease", `${brief} ${can("KEEP")}`, null],
+  [
+    "a late copy, late results only where nobody runs",
+    `${again} ${others} -DLATE_IF_FREE -DFLAW_COPY_ENDS_RUN ${can("KEEP")}`,
+    null,
+  ],
+  [
+    "any other fault",
+    `${again} ${others} ${can("BREAK", "MISS", "CRASH", "FORCE")}`,
+    `-DDELAYS=1 ${others} ${can("BREAK", "MISS", "CRASH", "FORCE")}`,
+  ],
+  ["two forced releases", `${again} -DFORGETS=1 -DFAULTS=2 -DCAN_FORCE`, null],
+  ["second callers", `${again} ${others} -DJOINS=1`, `-DDELAYS=1 ${others} -DJOINS=1`],
+  ["three processes", `${trio} -DROUNDS=2 ${others}`, `${trio} -DTHROWS=1`],
+  ["three processes, a late copy", `-DCLIENTS=3 -DDELAYS=1 -DTHROWS=1 ${can("KEEP")}`, null],
+  ["waiting, no fault: no tick", `${soon} ${others} -DBOUND=0`, `${soon} ${others} -DBOUND=0`],
+  ["waiting, second callers: no tick", `${soon} ${others} -DJOINS=1 -DBOUND=0`, null],
+  [
+    "waiting, connection breaks: no tick",
+    `${soon} ${others} -DBOUND=0 ${can("BREAK")}`,
+    `${soon} -DBOUND=0 ${can("BREAK")}`,
+  ],
+  [
+    "waiting, messages lost: a re-check",
+    `${soon} ${others} -DBOUND=1 ${can("MISS")}`,
+    `${soon} -DBOUND=1 ${can("MISS")}`,
+  ],
+  [
+    "waiting, more than are told, a freeze: a lease",
+    `${soon} -DCHUNK=0 -DBOUND=2 ${can("FREEZE", "MISS")}`,
+    null,
+  ],
+  [
+    "waiting, crash, freeze, forced release: a lease",
+    `${soon} ${others} -DBOUND=2 ${can("CRASH", "FREEZE", "FORCE")}`,
+    null,
+  ],
+];
+
+/** One rule of them is left out. All are in the short version, but for the longest search. */
+const REMEMBER_FINDS = [
+  ["LATE_WITHOUT_LIMIT", `${again} -DFORGETS=1`],
+  ["COPY_STORES", `${again} -DFORGETS=1 ${can("KEEP")}`],
+  ["COPY_STORES", `${again} ${can("BREAK")}`],
+  ["OLDER_REPLACES", again],
+  ["KEEP_FOR_WAITERS", again],
+  ["ENDS_WITH_KEEP", again],
+  ["LAST_ENDS_EARLY", `${again} -DFORGETS=1 ${can("FORCE")}`],
+  ["LATE_LEAVES_LAST", `${again} -DFORGETS=1 ${can("KEEP")}`],
+  ["LATE_PROOF_COUNTS", `${brief} ${can("KEEP")}`],
+  ["FINISH_BY_HOLD", `${brief} ${can("KEEP")}`],
+  ["COPY_ENDS_RUN", `${again} ${can("KEEP")}`],
+  ["SEEN_RISES", `-DCLIENTS=3 -DDELAYS=1 -DTHROWS=1 ${can("KEEP")}`],
+  ["GRANT_RUNS", again],
+  ["KEPT_HOLDS", `${soon} -DCHUNK=0 -DBOUND=0`],
+  ["SEEN_BY_PLACE", `${again} -DJOINS=1`],
+  ["LATER_CALLERS_TOO", `${again} -DJOINS=1`],
+  ["READY_ONLY", `${soon} -DBOUND=1 ${can("MISS")}`],
+];
+
 const isQuick = (rule) => QUICK.includes(rule);
 /** Their searches take longer than all others of the short version together. */
-const LONG = ["LATE_VOTE_COUNTS", "SLOW_VOTES_COUNT"];
+const LONG = ["LATE_VOTE_COUNTS", "SLOW_VOTES_COUNT", "SEEN_RISES"];
 const isShort = (rule) => !LONG.includes(rule);
 
 const holds = (model, list, prefix = "") =>
@@ -431,4 +502,6 @@ export const RUNS = [
   ...holds("counted.pml", COUNTED_HOLDS),
   ...finds("counted.pml", COUNTED_FINDS, "counted: ", isQuick),
   ...finds("handoff.pml", STAY_FINDS, "stays: ", isQuick),
+  ...holds("remember.pml", REMEMBER_HOLDS, "remember: "),
+  ...finds("remember.pml", REMEMBER_FINDS, "remember: ", isShort),
 ];
