@@ -4,7 +4,6 @@ import { createRequire } from "node:module";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type BuildOptions, buildSync, type OutputFile } from "esbuild";
-import { withPatientReply } from "./first-reply.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Below the root, because the programs import packages by their names. */
@@ -63,13 +62,12 @@ function write(name: string, options: BuildOptions): string {
     logLevel: "silent", // it throws, with the message
   }).outputFiles as OutputFile[];
   if (!built) throw new Error(`esbuild made nothing of ${name}`);
-  const text = withPatientReply(built.text);
-  const path = `${FOLDER}/${name}-${createHash("sha256").update(text).digest("hex").slice(0, 16)}.mjs`;
+  const path = `${FOLDER}/${name}-${createHash("sha256").update(built.contents).digest("hex").slice(0, 16)}.mjs`;
   mkdirSync(FOLDER, { recursive: true });
   // Written to another path first: other test files, which make the same file at the same time,
   // never run half of it.
   const aside = `${path}.${process.pid}`;
-  writeFileSync(aside, text);
+  writeFileSync(aside, built.contents);
   renameSync(aside, path);
   return path;
 }
