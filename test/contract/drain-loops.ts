@@ -15,9 +15,8 @@ type Job = () => Promise<void>;
 export class Queue {
   readonly #jobs: Job[] = [];
   readonly #start: (loop: () => void) => void;
-  #isDraining = false;
-
   readonly #bind: (job: Job) => Job;
+  #isDraining = false;
 
   /** `start`: runs the loop. `bind`: what is pushed instead of a job. */
   constructor(start: (loop: () => void) => void = (loop) => loop(), bind: (job: Job) => Job = (job) => job) {

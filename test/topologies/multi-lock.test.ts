@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { slotOf } from "../../src/util/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
+import { PATIENT_REPLY } from "../support/first-reply.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { onScript } from "../support/scripts-sent.ts";
@@ -16,7 +17,7 @@ let cluster: RedisCluster;
 let mine: Party;
 let theirs: Party;
 
-const join = (keyPrefix = "", leaseTime = 30_000, replyTimeout = 30_000): Promise<Party> =>
+const join = (keyPrefix = "", leaseTime = 30_000, replyTimeout = PATIENT_REPLY): Promise<Party> =>
   parties.join({ connect: () => cluster.connect({ keyPrefix }), client: { leaseTime, replyTimeout } });
 
 beforeAll(async () => {
