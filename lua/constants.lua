@@ -18,6 +18,7 @@ HELD_PACKED = 4503599627370496 -- 2^52: from here on a number is HELD with all t
 ENTRY_TTL = 4500000 -- µs for which a queue entry counts without a re-check
 QUEUE_TTL = 9000 -- ms: a queue's key outlives a new entry by twice that. A script has it in
              -- quotes: Redis makes a slow printf of each number that is an argument
+TOKENS_AHEAD = 16 -- a hold reserves at most as many while the clock is ahead of the server's time
 RUN = 256    -- grants of a counted resource in one script
 MOST_HOLDS = 10000 -- of a counted resource: what a scan can read in a few ms
 MOST_TOLD = 16 -- of these, whose clients are notified when a caller waits

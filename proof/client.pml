@@ -370,6 +370,9 @@ inline readMessage() {
   ch = heard[k].m[0].hold; ca = heard[k].m[0].age; ct = heard[k].m[0].token;
 #ifdef STAYS
   cw = heard[k].m[0].waits; cf = heard[k].m[0].recall;
+#ifdef TOKENS
+  cs = heard[k].m[0].time;
+#endif
 #endif
   unhear();
   printf("lock queue %d reads a message for hold %d\n", t, ch);

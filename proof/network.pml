@@ -303,6 +303,9 @@ inline unhear() {
      heard[k].m[w].token = heard[k].m[w + 1].token;
 #ifdef STAYS
      heard[k].m[w].recall = heard[k].m[w + 1].recall; heard[k].m[w].waits = heard[k].m[w + 1].waits;
+#ifdef TOKENS
+     heard[k].m[w].time = heard[k].m[w + 1].time;
+#endif
 #endif
      w++
   :: else -> break
@@ -310,6 +313,9 @@ inline unhear() {
   heard[k].m[w].hold = 0; heard[k].m[w].age = 0; heard[k].m[w].token = 0
 #ifdef STAYS
   ; heard[k].m[w].recall = false; heard[k].m[w].waits = false
+#ifdef TOKENS
+  ; heard[k].m[w].time = 0
+#endif
 #endif
 }
 

@@ -218,6 +218,7 @@ const STAY_FINDS = [
   ["ASKS_FOR_EVER", `${stayTokens} ${can("CLOCK")}`],
   ["TOKENS_BY_OWN_CLOCK", `${stayTokens} -DCLOCKS=19 ${can("LOSE")}`],
   ["CLOCK_NOT_RAISED", `${stayTokens} -DCLOCKS=19 ${can("CLOCK")}`],
+  ["AHEAD_IS_NOT_SEEN", `${reserved} -DCLOCKS=19`],
   ["TOLD_ONCE_IS_ENOUGH", `${stays} -DPLAIN -DBOUND=0 ${can("RECONNECT")}`],
 ];
 

@@ -38,6 +38,9 @@ typedef Message {              /* a grant; age: by the server's clock, + BACK */
   byte hold, age, token
 #ifdef STAYS
   ; bool recall, waits         /* a recall of that hold; a grant: does somebody else wait? */
+#ifdef TOKENS
+  ; byte time                  /* the server's time at the grant */
+#endif
 #endif
 };
 typedef Channel { Message m[MMAX]; byte n };
@@ -178,7 +181,7 @@ inline outdate(id) {
 inline take(id, ttl, reserved, chain) {
   outdate(id);
   own = id; exp = ttl;
-  taken(id, reserved);
+  taken(id);
 #ifdef TOKENS
 #if defined(STAYS)
   tok = (last + 1 > clk -> last + 1 : clk);
@@ -187,7 +190,7 @@ inline take(id, ttl, reserved, chain) {
 #else
   tok = (last < FLOOR -> FLOOR : last + 1);
 #endif
-  last = tok + reserved;
+  last = tok + RESERVES(reserved);
   if
   :: !(chain) -> breakChain();
 #ifndef FLAW_ONE_RECEIPT
@@ -221,6 +224,9 @@ inline publish(id) {
      heard[j].m[heard[j].n].token = TOKEN;
 #ifdef STAYS
      heard[j].m[heard[j].n].recall = false; heard[j].m[heard[j].n].waits = GRANT_WAITS;
+#ifdef TOKENS
+     heard[j].m[heard[j].n].time = clk;
+#endif
 #endif
      heard[j].n++
   :: else

@@ -3,7 +3,7 @@
  * `t` is the lock queue, `k` its client. */
 
 /* The lock has been written for `id`: nothing is told to a holder that was granted it by message. */
-inline taken(id, reserved) {
+inline taken(id) {
 #ifdef GRANTS_TELL
   tell(id, sub[CLIENT(QUEUE_OF(id))]);
 #else
@@ -13,8 +13,8 @@ inline taken(id, reserved) {
   if :: h[QUEUE_OF(id)] == id -> unseen[QUEUE_OF(id)] = 0 :: else fi;
 #endif
 #ifdef TOKENS
-  /* Tokens are reserved no faster than time goes. */
-  clk = clk + reserved + 1
+  /* Holds are taken no faster than time goes, and what they reserve may be ahead of it. */
+  clk++
 #endif
 }
 
@@ -140,7 +140,9 @@ inline learns(isTold) {
   if :: isTold && cc -> tells[t] = true :: else fi;
 #ifdef TOKENS
   if :: cs > upto[t] -> upto[t] = cs :: else fi;
-  if :: IS_GRANT -> reserves[t] = PASSES :: else fi
+  if :: IS_GRANT -> reserves[t] = PASSES :: else fi;
+  /* "Mine" tells a later time than that of the grant, and so nothing. */
+  if :: (cr == OWNER || cr == MINE) && IS_AHEAD -> reserves[t] = AHEAD :: else fi
 #endif
 }
 
@@ -158,7 +160,7 @@ inline granted_() {
   tells[t] = true;
 #endif
 #ifdef TOKENS
-  reserves[t] = PASSES;
+  reserves[t] = (IS_AHEAD -> AHEAD : PASSES);
 #endif
   if :: cw -> want[t] = true :: else fi
 }

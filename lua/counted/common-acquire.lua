@@ -25,6 +25,8 @@ if fits then
   local token, passes, try = isShared and phase, ARGV[7], call
   if not token then
     passes = passes ~= "" and passes
+    -- All of them: some are those of the callers that this hold is for.
+    local most = passes
     -- @include ../handoff/token
     if not token then
       call("SET", clock, last)

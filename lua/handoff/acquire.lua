@@ -7,7 +7,8 @@
 --       the rest only if they differ: at the end, "" and, of a number, 0 may be left out
 --       4 entry?      made once for this hold, see start, up to the hold; "": it tries, and does not queue
 --       5 told?       the digit that the lock gets, if the hold is the owner at once
---       6 passes?     local hand-offs for which tokens are reserved, if the hold is the owner at once
+--       6 passes?     local hand-offs for which tokens are reserved, if the hold is the owner at once;
+--                     at most TOKENS_AHEAD if its token is not the server's time
 --       7 before?     the hold that must own the lock before it; without such a lock, for a try with a
 --                     nonce, the token of the holder that is asked, 16 digits, and no other; "": none,
 --                     whichever it is
@@ -51,7 +52,7 @@ local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[7]
 local value = entry and call("GET", lock)
 if isCommon and not value and not isBlocked
   and (entry and call("EXISTS", queue) or call("EXISTS", lock, queue)) == 0 then
-  local token, try = nil, call
+  local token, try, most = nil, call, TOKENS_AHEAD
   -- @include token
   if token then
     call("SET", lock, "1" .. told .. " " .. token .. " " .. token .. " " .. hold, "PX", lease)

@@ -15,7 +15,7 @@ if #text == 16 and string.byte(hold, -22) == 58 and #ttl < 16 and #passes < 5 th
   if (now - first[2] <= ENTRY_TTL or now <= (tonumber(redis.pcall("ZSCORE", clients, "1" .. channel)) or 0))
     and redis.pcall("PUBSUB", "NUMSUB", channel)[2] ~= 0 then
     -- An error here would lose the waiter that was popped.
-    local token, try = nil, redis.pcall
+    local token, try, most = nil, redis.pcall, TOKENS_AHEAD
     passes = passes ~= "0" and passes
     -- @include token
     if token then

@@ -59,14 +59,8 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     // Reserving costs the server a twentieth of a free pair, so a command does that only if another
     // caller waits here, or may come while the hold is queued.
     const isLikely = head.next !== null || terms.linger > 0 || isAgain || mode === "yield";
-    this.reserves = isLikely || !place.kind.hasStays ? this.#reserved(place.kind) : 0;
+    this.reserves = isLikely || !place.kind.hasStays ? this.passes : 0;
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
-  }
-
-  /** Free locks may be taken so fast that more tokens for each would lead the server's time. */
-  #reserved({ localHandoffs, lingeringHandoffs }: Asker["kind"]): number {
-    const mayFindFree = this.mode === "try" || this.mode === "queue";
-    return mayFindFree && this.passes === lingeringHandoffs ? localHandoffs : this.passes;
   }
 
   answered(answer: AttemptAnswer | YieldAnswer): void {
@@ -81,7 +75,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
 /** The place that sends it. */
 interface Asker {
   readonly context: { readonly stays: { readonly window: number } };
-  readonly kind: Pick<LockKind, "hasStays" | "localHandoffs" | "lingeringHandoffs">;
+  readonly kind: Pick<LockKind, "hasStays">;
   readonly line: { readonly waiting: number };
   /** In the queue, as Redis last reported it. */
   readonly position: number | null;

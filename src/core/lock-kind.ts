@@ -136,6 +136,11 @@ export interface LockKind extends Renewer, Admin {
   /** The same for callers whose lock may stay cached. Left out: the same number. */
   readonly lingeringHandoffs?: number;
   /**
+   * For how many of them Redis reserves tokens at most, if the holder's own token is not the server's
+   * time: the clock of tokens is ahead of it then. Left out: for all.
+   */
+  readonly tokensAhead?: number;
+  /**
    * Can a process keep a lock across turns of the event loop? Then its renewals say whether another
    * caller waits.
    */

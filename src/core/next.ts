@@ -5,6 +5,7 @@
 import { PASS_TIME } from "../defaults.ts";
 import { type Applicant, fits, isTooLong, type Next } from "./fits.ts";
 import type { Hold } from "./lease/hold.ts";
+import type { LockKind } from "./lock-kind.ts";
 
 /** What is known of a lock that this process has. */
 export interface Possession {
@@ -52,7 +53,7 @@ export function next(hold: Hold, mine: Possession, comer: Applicant, mono: numbe
   // RACE: the lock was deleted, another client had it, and a late copy of our acquire has taken it
   // again: then Redis says "yours", and its time is above a token of that client. So none is asked
   // for while others want the lock. A hold that the queue has granted has reserved some.
-  if (hasStays && !hasToken(hold, mine)) return hold.wantedAt === null ? "ask" : "no";
+  if (!hasToken(hold, mine)) return hasStays && hold.wantedAt === null ? "ask" : "no";
   if (hasStays && !hold.isFresh(mono, wall)) return "ask";
   // The hold was cached, and this caller's lock has `linger: 0`: it enters only after Redis has
   // confirmed that the lock is held.
@@ -79,6 +80,15 @@ function isWithinLimit(hold: Hold, mine: Possession, passes: number, mono: numbe
   const isEndless = passes > 0 || mine.isKept;
   if (mine.kind.hasStays && hold.flag > 0 && hold.wantedAt === null && isEndless) return true;
   return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;
+}
+
+/**
+ * How many tokens the command that has won a lock has reserved, of those that it asked for. `isAhead`:
+ * the holder's own token is not the server's time at the grant. Redis reserves by the same rule: `own`
+ * in lua/handoff/shared.lua.
+ */
+export function reserved(asked: number, isAhead: boolean, { tokensAhead = asked }: LockKind): number {
+  return isAhead && tokensAhead < asked ? tokensAhead : asked;
 }
 
 /**

@@ -28,7 +28,7 @@ import { type LeaseTooShort, tryAgain } from "./lease-too-short.ts";
 import { Line } from "./line.ts";
 import { knownReads } from "./linger-learner.ts";
 import { BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
-import { isStillNext, next, type Possession } from "./next.ts";
+import { isStillNext, next, type Possession, reserved } from "./next.ts";
 import { isFor, runFrom, unitsOf } from "./permits.ts";
 import type { Expecting, Port } from "./port.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
@@ -563,8 +563,10 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       const { learner } = this.context.stays;
       learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     }
-    // RACE: "yours already" does not say which command has won: perhaps one that reserved less.
-    if (!answer.already) hold.reserved = reserves;
+    const { already, token, at } = answer;
+    // RACE: "yours already" does not say which command has won: perhaps one that reserved less. And its
+    // time is later than the grant: that it equals the token says nothing.
+    hold.reserved = reserved(already ? hold.reserved : reserves, already || token !== at, this.kind);
     // RACE: this re-check kept no other entries. If grants are not received, every re-check ends like
     // this: so the next place re-checks at once.
     this.take(answer, sent, answer.isTold ? flag : 0, isAgain);

@@ -6,6 +6,7 @@ import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import type { Line } from "./line.ts";
 import type { LockKind } from "./lock-kind.ts";
+import { reserved } from "./next.ts";
 import type { Port } from "./port.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
@@ -53,8 +54,8 @@ type Held = AttemptAnswer & { is: "held" };
 const ask = (p: Place): void => p.ask();
 
 function granted(p: Place, grant: Grant): void {
-  // Its entry has reserved a token for each local hand-off.
-  if (p.hold) p.hold.reserved = p.hold.mayPass;
+  // Its entry has asked for a token for each local hand-off.
+  if (p.hold) p.hold.reserved = reserved(p.hold.mayPass, grant.token !== grant.at, p.kind);
   p.take(grant, null, 0);
 }
 

@@ -65,6 +65,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly wake: LockKind["wake"];
   readonly localHandoffs: number;
   readonly lingeringHandoffs: number;
+  readonly tokensAhead = codes.TOKENS_AHEAD;
   override readonly hasStays: boolean;
   readonly hasTokens = true;
   readonly #window: number;

@@ -118,7 +118,7 @@ export function tokens(subject: Subject): void {
       expect(tokens[0]).toBe(ahead + 1);
       for (let n = 0; n < 5; n++) await visit(n % 2 === 0 ? second : first);
       expectGrowth(6);
-      expect(tokens.at(-1)).toBeLessThan(ahead + (subject.lingers ? 200 : 100));
+      expect(tokens.at(-1)).toBeLessThan(ahead + 100);
     });
 
     it.skipIf(subject.counter)(

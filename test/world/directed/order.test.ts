@@ -8,7 +8,7 @@ import { inTurn, L, outcomeOf, parked, R, W, warm } from "./steps.ts";
 describe("local hand-offs", () => {
   test.each([
     [16, "a lock", {}],
-    [32, "one that may be cached", { linger: 1_000 }],
+    [48, "one that may be cached", { linger: 1_000 }],
     [4, "one that may be cached and says so", { linger: 1_000, localHandoffs: 4 }],
   ])(
     "after another process has begun to wait, callers of the holder's process get at most %i more, for at most 25 ms: %s",

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { EPOCH } from "../simulated-process.ts";
-import { scene } from "./scene.ts";
+import { type Scene, scene } from "./scene.ts";
+import { warm } from "./steps.ts";
 
 // The last token that was given stands in Redis. Where something else has written it, tokens grow all
 // the same, or none is given. The scripts on a real server: test/lock/handoff.scripts.test.ts.
@@ -13,22 +14,108 @@ const refusal = {
   message: expect.stringMatching(/holdfast:clock, is at .*2\^53-1.* DEL holdfast:clock,/),
 };
 
-// Free locks are taken so fast that more tokens for each would lead the server's time.
-test(
-  "a free lock that may stay cached reserves 16 tokens, and one that was waited for 32",
-  scene(async (world) => {
-    const [near, far] = world.processes(2, { linger: 1_000 });
-    const reserved = (token: number): number => Number(world.redis.dropKey(CLOCK)) - token;
-    const free = await near.take("lock");
-    expect(reserved(free.token)).toBe(16);
+describe("a lock that may stay cached", () => {
+  const HOUR = 3_600_000;
+  const micros = (ms: number): number => Math.floor((EPOCH + ms) * 1_000);
+
+  // Locks are taken so fast that the clock would run away from the server's time.
+  test.each([
+    ["48 tokens", 0, 48],
+    ["16 while the clock is ahead of the server's time", HOUR, 16],
+  ])(
+    "reserves %s: a free one, one that the queue has granted, and one of a crashed holder",
+    (_, ahead, most) =>
+      scene(async (world) => {
+        const [near, far] = world.processes(2, { linger: 1_000 });
+        const moveClock = (): void => {
+          if (ahead > 0) world.redis.overwrite(CLOCK, `${micros(world.now() + ahead)}`);
+        };
+        const reserved = (token: number): number => Number(world.redis.dropKey(CLOCK)) - token;
+        moveClock();
+        const free = await near.take("lock");
+        expect(reserved(free.token)).toBe(most);
+        const waiting = far.take("lock");
+        await world.pass(50);
+        moveClock();
+        await free.unlock();
+        const granted = await waiting;
+        expect(reserved(granted.token)).toBe(most);
+        const last = near.take("lock");
+        await world.pass(50);
+        moveClock();
+        far.crash();
+        const found = await last;
+        expect(reserved(found.token)).toBe(most);
+        await found.unlock();
+      })(),
+  );
+
+  /** 61 callers of a process wait for it, and then one of another process. A third one has it. */
+  async function queued(world: Scene) {
+    const [near, far, third] = world.processes(3, { linger: 1_000 });
+    await warm(world, near, third);
+    await warm(world, far, third);
+    const held = await third.take("lock");
+    const tokens: number[] = [];
+    let isOver = false;
+    const callers = Array.from({ length: 61 }, async () => {
+      const lease = await near.take("lock");
+      if (!isOver) tokens.push(lease.token);
+      await lease.unlock();
+    });
+    await world.pass(10);
     const waiting = far.take("lock");
-    await world.pass(50);
-    await free.unlock();
-    const granted = await waiting;
-    expect(reserved(granted.token)).toBe(32);
-    await granted.unlock();
-  }),
-);
+    await world.pass(10);
+    /** It gives it back: the tokens of the callers before the other process, and that one's. */
+    const release = async (): Promise<{ tokens: number[]; next: number }> => {
+      await held.unlock();
+      const next = await waiting;
+      isOver = true;
+      await next.unlock();
+      await Promise.all(callers);
+      world.redis.dropKey(CLOCK);
+      return { tokens, next: next.token };
+    };
+    return { near, release };
+  }
+
+  test.each([
+    ["48 times", 0, 48],
+    ["16 times while the clock is ahead of the server's time", HOUR, 16],
+  ])("is handed on locally %s, each time with a token below the next process's", (_, ahead, most) =>
+    scene(async (world) => {
+      const { release } = await queued(world);
+      if (ahead > 0) world.redis.overwrite(CLOCK, `${micros(world.now() + ahead)}`);
+      const { tokens, next } = await release();
+      expect(tokens).toHaveLength(1 + most);
+      expect(Math.max(...tokens)).toBeLessThan(next);
+    })(),
+  );
+
+  // The time in a later answer may equal the token.
+  test("its message is lost, and a re-check finds it at the µs that its token names: 16 times", async () => {
+    const play = async (ahead: number): Promise<number> => {
+      let found = 0;
+      await scene(async (world) => {
+        const { near, release } = await queued(world);
+        near.messages.freezeReplies(10_000);
+        const start = micros(world.now());
+        if (ahead > 0) world.redis.overwrite(CLOCK, `${start + ahead - 1}`);
+        void near.on("recheck").executed(() => {
+          found = micros(world.now()) - start;
+        });
+        const { tokens, next } = await release();
+        expect(Math.max(...tokens)).toBeLessThan(next);
+        if (ahead === 0) return;
+        expect(tokens[0]).toBe(start + found);
+        expect(tokens).toHaveLength(1 + 16);
+      })();
+      return found;
+    };
+    const later = await play(0);
+    expect(await play(later)).toBe(later);
+  });
+});
 
 describe("a clock that is too large", () => {
   test.each([`${MAX}`, "9007199254740993", "1e+300", "inf"])(
