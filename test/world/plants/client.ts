@@ -408,7 +408,7 @@ export const client: readonly Plant[] = [
     test: {
       project: "world",
       file: "test/world/directed/token-clock.test.ts",
-      title: "is handed on locally %s, each time with a token below the next process's",
+      title: "each time with a token below the next process's",
     },
   },
   {
