@@ -24,6 +24,19 @@ export const elections: readonly Plant[] = [
     },
   },
   {
+    name: "a candidate that Redis has refused reports no error",
+    bug: "A leader that has lost its term while Redis cannot be reached tries again in silence.",
+    promise: "If Redis cannot be reached after the first term, `runAsLeader` emits `error`, and tries again.",
+    file: "src/election/named-election.ts",
+    replaces: "          events.report(error);\n",
+    by: "",
+    test: {
+      project: "world",
+      file: "test/world/directed/election.test.ts",
+      title: "runAsLeader: Redis cannot be reached later: an error event, and the call tries again",
+    },
+  },
+  {
     name: "a proclamation is not published",
     bug: "Observers receive no message about a new leader or its new value.",
     promise: "Observers are notified of each change by a message.",
