@@ -40,8 +40,9 @@ export class Hold {
    */
   mayLiveUntil = 0;
   /**
-   * When the last command was sent that Redis answered with "ours"; for a grant, when it was made.
-   * For a while after that no round trip is needed (`isFresh`).
+   * When the last command was sent that Redis answered with "ours", and with whether another caller
+   * waits; for a grant, when it was made. For a while after that no round trip is needed
+   * (`isFresh`).
    */
   seen = NEVER;
   /**
@@ -196,7 +197,8 @@ export class Hold {
     if (this.left(read?.mono, read?.wall) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
-    if (sent.mono > this.seen.mono) this.seen = sent;
+    // RACE: a claim may be sent long after the grant, and say nothing about waiters.
+    if (waits !== undefined && sent.mono > this.seen.mono) this.seen = sent;
     if (told) this.flag = flag || this.flag || 1;
     if (waits) this.recall(clocks.mono.now());
     return true;

@@ -79,6 +79,29 @@ describe("a reader that joins", () => {
   );
 
   test(
+    "a grant that is read late, and claimed, admits no reader: its time counts from the grant",
+    scene(async (world) => {
+      const [mine, theirs] = await pair(world);
+      const [third] = world.processes(1);
+      await warm(world, third, theirs);
+      const held = await theirs.take("write");
+      // An explicit lease, longer than the grant window.
+      const reading = mine.take("read", SHORT);
+      await world.pass(20);
+      mine.messages.freeze(300);
+      const claimed = mine.on("renew").answered();
+      await held.unlock();
+      await world.pass(2 * SHARE_TIME);
+      const writing = third.take("write");
+      const first = await reading;
+      await claimed;
+      expect(await mine.tryTake("read", SHORT)).toBeNull();
+      await first.unlock();
+      await inTurn(world, writing);
+    }),
+  );
+
+  test(
     "counts as a user: the last reader's hold stays until the join is answered",
     scene(async (world) => {
       const [mine, theirs] = await pair(world);

@@ -410,4 +410,13 @@ export const sharing: readonly Plant[] = [
       title: "a process that wants it all the time leaves it alone after its turn",
     },
   },
+  {
+    name: "a claim tells that no caller waits",
+    bug: "A reader's grant is read late and claimed, and more readers of its process enter for 25 ms.",
+    promise: "Late readers enter for 25 ms after a writer has begun to wait.",
+    file: "src/core/lease/hold.ts",
+    replaces: "if (waits !== undefined && sent.mono > this.seen.mono)",
+    by: "if (sent.mono > this.seen.mono)",
+    test: joins("a grant that is read late, and claimed, admits no reader: its time counts from the grant"),
+  },
 ];
