@@ -52,7 +52,8 @@ export function next(hold: Hold, mine: Possession, comer: Applicant, mono: numbe
   if (isTooLong(hold, terms, window, mono)) return "no";
   // RACE: the lock was deleted, another client had it, and a late copy of our acquire has taken it
   // again: then Redis says "yours", and its time is above a token of that client. So none is asked
-  // for while others want the lock. A hold that the queue has granted has reserved some.
+  // for while others want the lock. A hold that the queue has granted has reserved some. RACE: where
+  // a renewal says that another caller waits, the limit above counts anew.
   if (!hasToken(hold, mine)) return hasStays && hold.wantedAt === null ? "ask" : "no";
   if (hasStays && !hold.isFresh(mono, wall)) return "ask";
   // The hold was cached, and this caller's lock has `linger: 0`: it enters only after Redis has

@@ -272,7 +272,11 @@ describe("the next caller of this process, at a lock that one has at a time", ()
     mine: { tokensUntil: 116 },
   });
   row("has it without a confirmation, of a kind that does not report waiters", "now", {
-    hold: { seen: { mono: MONO - 100, wall: WALL }, passes: 16 },
+    hold: { seen: { mono: MONO - 100, wall: WALL }, passes: 15 },
+    hasStays: false,
+  });
+  row("does not have it without a reserved token, of such a kind", "no", {
+    hold: { passes: 16 },
     hasStays: false,
   });
   row("asks for a cached lock if it does not linger itself", "ask", {

@@ -273,6 +273,12 @@ export class SceneProcess {
     link.listen = (...given) => Object.assign(listen(...given), { subscribe });
   }
 
+  /** With the option `replicas`: these have everything at once. */
+  hasReplicas(): void {
+    const { link } = this.member;
+    link.openOnce = () => Object.assign(link.open(), { command: async () => 1 });
+  }
+
   /** What its driver does from now on with what the connection has lost. At first it sends it again. */
   losesCommands(how: "fail" | "forgotten" | "sent again"): void {
     this.member.link.atLoss = how;

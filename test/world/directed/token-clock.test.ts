@@ -117,6 +117,35 @@ describe("a lock that may stay cached", () => {
   });
 });
 
+test(
+  "with `replicas`, callers here get the reserved tokens only, also after a renewal that finds a waiter",
+  scene(async (world) => {
+    const both = world.processes(2, { replicas: 1 });
+    for (const one of both) one.hasReplicas();
+    const [near, far] = both;
+    // The next token is one more than the last one.
+    await (await near.take("lock")).unlock();
+    world.redis.setBack(3_600_000);
+    const first = await near.take("lock");
+    let most = first.token;
+    const callers = Array.from({ length: 40 }, async (_, i) => {
+      const lease = await near.take("lock");
+      if (i === 9) await near.on("renew").answered();
+      most = Math.max(most, lease.token);
+      await lease.unlock();
+      return lease.token;
+    });
+    await world.pass(1);
+    const waiting = far.take("lock");
+    await world.pass(5);
+    await first.unlock();
+    const next = await waiting;
+    expect([most - first.token, next.token]).toEqual([16, most + 1]);
+    await next.unlock();
+    expect(new Set(await Promise.all(callers)).size).toBe(callers.length);
+  }),
+);
+
 describe("a clock that is too large", () => {
   test.each([`${MAX}`, "9007199254740993", "1e+300", "inf"])(
     "%s: no token is given, and nothing is held or written",

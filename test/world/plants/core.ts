@@ -553,12 +553,25 @@ export const core: readonly Plant[] = [
     bug: "A deleted lock is ours again by a late copy, and its next token is above that of the other holder.",
     promise: "Tokens grow with each change of holder.",
     file: "src/core/next.ts",
-    replaces: 'return hold.wantedAt === null ? "ask" : "no";',
+    replaces: 'return hasStays && hold.wantedAt === null ? "ask" : "no";',
     by: 'return "ask";',
     test: {
       project: "default*",
       file: "test/unit/policies.test.ts",
       title: "does not ask for a token while others wait",
+    },
+  },
+  {
+    name: "only a lock that may stay counts its reserved tokens",
+    bug: "With `replicas`, a renewal finds a waiter, and 16 more callers follow with tokens of other holders.",
+    promise: "Tokens grow with each change of holder.",
+    file: "src/core/next.ts",
+    replaces: "if (!hasToken(hold, mine)) return hasStays &&",
+    by: "if (hasStays && !hasToken(hold, mine)) return",
+    test: {
+      project: "world",
+      file: "test/world/directed/token-clock.test.ts",
+      title: "callers here get the reserved tokens only, also after a renewal that finds a waiter",
     },
   },
   {
