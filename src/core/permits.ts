@@ -30,12 +30,9 @@ export function serves(
   mono: number,
   wall: number,
 ): boolean {
-  if (hold.isRevoked || unitsOf(terms) > free) return false;
+  if (hold.isRevoked || !suits(run, free, terms)) return false;
   // Each user has its own token, one of those reserved with the grant.
   if (wasUsed && hold.passes >= run.callers - 1 + hold.mayPass) return false;
-  // Units granted out of 10 permits must not be used by a caller whose code says that there are 20.
-  const of = terms.permits?.of ?? null;
-  if (of !== null && of !== run.permits) return false;
   const left = hold.left(mono, wall);
   if (isTooLong(hold, terms, window, mono)) return false;
   return fits(hold, left, terms, window, false) === "enough";
@@ -90,6 +87,15 @@ export function runFrom(first: Wanting, window: number): Run {
 export function isFor({ units, permits }: Run, terms: Terms): boolean {
   const wanted = permitsOf(terms);
   return wanted.units === units && wanted.of === permits;
+}
+
+/**
+ * Are so many units of it enough for these terms? Units granted out of 10 permits must not be used
+ * by a caller whose code says that there are 20.
+ */
+export function suits({ permits }: Run, units: number, terms: Terms): boolean {
+  const { units: wanted, of } = permitsOf(terms);
+  return wanted <= units && (of === null || of === permits);
 }
 
 /** How many permits a caller wants. */

@@ -29,7 +29,7 @@ import { Line } from "./line.ts";
 import { knownReads } from "./linger-learner.ts";
 import { BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
 import { isStillNext, next, type Possession, reserved } from "./next.ts";
-import { isFor, runFrom, unitsOf } from "./permits.ts";
+import { isFor, runFrom, suits } from "./permits.ts";
 import type { Expecting, Port } from "./port.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
@@ -594,7 +594,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (!hold) return;
     const left = hold.left(mono, wall);
     // The caller that it was asked for may have left. Those after the first do not enter before it.
-    const isEnough = !this.run || (first !== null && unitsOf(first.terms) <= this.#units);
+    const isEnough = !this.run || (first !== null && suits(this.run, this.#units, first.terms));
     const isWanted = first !== null && left > 0 && !hold.isRevoked && isEnough;
     const isFull = isDirect && first !== null && hold.mayLive >= first.terms.lease;
     const how = isWanted ? fits(hold, left, first.terms, context.window, isFull) : "too much";

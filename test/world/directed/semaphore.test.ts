@@ -26,6 +26,30 @@ test(
   }),
 );
 
+test.each([
+  [5, 3],
+  [3, 5],
+])(
+  "two callers of a process say %i and %i, and the first one leaves before its answer: the second is refused",
+  (says, other) =>
+    scene(async (world) => {
+      const [mine, theirs] = world.processes(2);
+      const permits = (one: typeof mine, number: number) =>
+        one.client.semaphore("sem:a", { permits: number });
+      const held = await theirs.does(() => permits(theirs, says).acquire(says - 1));
+      mine.commands.freezeReplies(100);
+      const executed = mine.on("acquire").executed();
+      const enough = new AbortController();
+      const first = mine.does(() => permits(mine, says).acquire(1, { signal: enough.signal }));
+      await executed;
+      const second = outcomeOf(mine.does(() => permits(mine, other).acquire()));
+      enough.abort("enough");
+      await expect(first).rejects.toBe("enough");
+      expect(await second).toEqual(["PERMITS_DIFFER", undefined]);
+      await theirs.does(() => held.release());
+    })(),
+);
+
 test(
   "setPermits(n): holders keep theirs, n counts for all, and waiting callers that want more are refused",
   scene(async (world) => {

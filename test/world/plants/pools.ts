@@ -174,6 +174,19 @@ export const pools: readonly Plant[] = [
     },
   },
   {
+    name: "a caller gets permits out of another number of them",
+    bug: "The hold of a caller that has left is given to the next one, whose code says another number of permits.",
+    promise: "A caller that gives another number is refused while the semaphore is in use.",
+    file: "src/core/permits.ts",
+    replaces: "return wanted <= units && (of === null || of === permits);",
+    by: "return wanted <= units && (of === null || of === permits || true);",
+    test: {
+      project: "world",
+      file: "test/world/directed/semaphore.test.ts",
+      title: "and the first one leaves before its answer: the second is refused",
+    },
+  },
+  {
     name: "permits are given for any lease",
     bug: "A caller enters the hold of one with a much shorter lease.",
     promise: "A lease lasts as long as it says.",
