@@ -164,7 +164,7 @@ export class Readers extends SharedHold implements Openness {
         // RACE: the event loop may have been blocked before that turn: the information from the
         // caller's arrival is too old by now.
         if (isJoinable(this) && !isOpen(this, mono, wall)) this.#join(place, first);
-        else this.#asked(place, first, this.asked);
+        else this.#asked(place, first, this.asked, mono);
         this.#leaveUnused();
       });
     });
@@ -219,10 +219,13 @@ export class Readers extends SharedHold implements Openness {
     else this.isClosed = true;
   }
 
-  /** Redis was asked for this caller, and for all that came before that, or soon after. */
-  #asked(place: Joining, head: Waiter, sent: Instant): void {
+  /**
+   * Redis was asked for this caller, and for all that came before that, or soon after; `by`: for those
+   * that came before then.
+   */
+  #asked(place: Joining, head: Waiter, sent: Instant, by = sent.mono + SHARE_TIME): void {
     const { line } = place;
-    if (isJoinable(this)) this.#serve(line, sent.mono + SHARE_TIME);
+    if (isJoinable(this)) this.#serve(line, by);
     const { first } = line;
     // Another answer would bring these callers no more than this one.
     place.ask(first !== head && first !== null && first.since > sent.mono);

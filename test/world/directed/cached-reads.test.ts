@@ -204,6 +204,27 @@ describe("cached reads", () => {
   );
 
   test(
+    "readers that come one after the other enter without a command for 100 ms, turns of the event loop included",
+    scene(async (world) => {
+      const [one] = await kept(world);
+      const { read } = pairOf(one);
+      const { sent } = one;
+      let turns = 0;
+      await one.does(async () => {
+        const since = world.now();
+        while (world.now() < since + FRESH - 10) {
+          const reader = await read.lock();
+          one.block(TURNS_TIME);
+          await reader.unlock();
+          turns++;
+        }
+      });
+      expect(turns).toBeGreaterThan(10);
+      expect([one.sent - sent, one.client.stats().kept]).toEqual([0, 1]);
+    }),
+  );
+
+  test(
     "a reader that waits too long for a turn of the event loop asks Redis",
     scene(async (world) => {
       const [one] = await kept(world);

@@ -152,8 +152,8 @@ export const sharing: readonly Plant[] = [
     bug: "A reader waits for the end of a turn and leaves, as does the last one: the hold stays.",
     promise: "A lock that no caller has is free.",
     file: "src/core/readers.ts",
-    replaces: "        else this.#asked(place, first, this.asked);\n        this.#leaveUnused();\n",
-    by: "        else this.#asked(place, first, this.asked);\n",
+    replaces: "        else this.#asked(place, first, this.asked, mono);\n        this.#leaveUnused();\n",
+    by: "        else this.#asked(place, first, this.asked, mono);\n",
     test: joins("comes late in a turn in which it leaves again, as does the last reader: the lock is free"),
   },
   {
@@ -418,5 +418,18 @@ export const sharing: readonly Plant[] = [
     replaces: "if (waits !== undefined && sent.mono > this.seen.mono)",
     by: "if (sent.mono > this.seen.mono)",
     test: joins("a grant that is read late, and claimed, admits no reader: its time counts from the grant"),
+  },
+  {
+    name: "a turn of the event loop ends cached reads",
+    bug: "25 ms after the last command a reader that has waited for a turn has a new hold, and the cached one ends.",
+    promise: "For 100 ms readers of a cached hold send no command.",
+    file: "src/core/readers.ts",
+    replaces: "else this.#asked(place, first, this.asked, mono);",
+    by: "else this.#asked(place, first, this.asked);",
+    test: {
+      project: "world",
+      file: "test/world/directed/cached-reads.test.ts",
+      title: "enter without a command for 100 ms, turns of the event loop included",
+    },
   },
 ];
