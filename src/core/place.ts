@@ -161,13 +161,20 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     else if (caller.isUnanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
       line.refuse(caller, unavailable(name, "", cause, nounOf(this.kind)));
-    } else if (health.saidAt < caller.since && !this.isHeldHere(mono)) {
-      // RACE: Redis has not answered since it came, perhaps because it hangs. So one more question.
+    } else if (this.isUnasked(caller, mono)) {
       line.awaitAnswer(caller, mono, FIRST_REPLY);
       this.state.came(this, caller);
       return;
     } else line.refuse(caller, null);
     this.state.left(this);
+  }
+
+  /**
+   * RACE: Redis has not answered since this caller came, perhaps because it hangs. So one more
+   * question, although its wait is over.
+   */
+  protected isUnasked({ since }: Waiter, mono: number): boolean {
+    return this.health.saidAt < since && !this.isHeldHere(mono);
   }
 
   /** Its signal aborts, or its client closes. */

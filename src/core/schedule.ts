@@ -60,8 +60,8 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
  * not always cost a whole one.
  */
 export function cooldown(held: number): number {
-  const rest = Math.min(SPIN_MAX, held * SPIN_REST) * between(1 - SPIN_SPREAD, 1 + SPIN_SPREAD);
-  return Math.floor(rest + between(0, 1));
+  const rest = held * SPIN_REST * between(1 - SPIN_SPREAD, 1 + SPIN_SPREAD);
+  return Math.floor(Math.min(SPIN_MAX, rest) + between(0, 1));
 }
 
 /**

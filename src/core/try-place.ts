@@ -1,4 +1,4 @@
-import { RECHECKS, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
+import { FIRST_REPLY, RECHECKS, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import { clocks, type Instant } from "../util/clock.ts";
 import { isSet } from "../util/timers.ts";
@@ -42,6 +42,11 @@ export class TryPlace extends Place {
   protected override isKnown(caller: Waiter): boolean {
     const isPausing = this.state === SLEEPING || this.state === COOLING;
     return super.isKnown(caller) || (isPausing && caller.wait > SPIN_LAST_TRY);
+  }
+
+  /** Nor does it know of the time in which this process leaves the lock to others. */
+  protected override isUnasked(caller: Waiter, mono: number): boolean {
+    return this.state === COOLING || super.isUnasked(caller, mono);
   }
 
   override ask(): void {
@@ -206,7 +211,10 @@ const RELEASED: State = {
   word: "released",
   // RACE: a try right after our own release would keep other processes out while callers keep
   // coming here. So it waits for the message like all others; the message may be lost.
-  came: (p: TryPlace) => p.wakeBefore(clocks.mono.now() + WAKE_SPREAD),
+  came(p: TryPlace, caller) {
+    p.wakeBefore(clocks.mono.now() + WAKE_SPREAD);
+    awaitLater(p, caller);
+  },
 };
 
 /** The same, for kinds without messages. */
@@ -214,8 +222,13 @@ const COOLING: State = {
   ...SLEEPING,
   word: "cooling",
   // RACE: a caller that barely waits would take the lock back before other processes can find it free.
-  came() {},
+  came: awaitLater,
 };
+
+/** Its command is sent at the place's time: an answer may take as long as if it came then. */
+function awaitLater({ line, at }: TryPlace, caller: Waiter): void {
+  if (caller.isUnanswered) line.awaitAnswer(caller, at, Math.max(caller.deadline - at, FIRST_REPLY));
+}
 
 /** Is the wait of a caller over by then that has no answer yet? */
 function isDue({ line }: TryPlace, by: number): boolean {

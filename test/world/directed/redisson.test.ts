@@ -271,6 +271,21 @@ describe("waiting", () => {
 });
 
 test.each(KINDS)(
+  "%s: tryLock() after a release here whose message is late is answered, although Redis must answer sooner",
+  (kind) =>
+    scene(async (world) => {
+      const [one] = world.processes(1, { replyTimeout: 30 });
+      const held = await one.take(kind);
+      const waiting = one.take(kind);
+      await world.pass(100);
+      one.messages.freeze(300);
+      await held.unlock();
+      expect(await one.tryTake(kind)).toBeNull();
+      await (await waiting).unlock();
+    })(),
+);
+
+test.each(KINDS)(
   "%s: its connection is away for longer than the lease: `expired` before another caller has it",
   (kind) =>
     scene(async (world) => {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { SPIN_MAX } from "../../../src/defaults.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
@@ -221,6 +221,58 @@ test(
     expect(subscribers(one)).toBe(0);
   }),
 );
+
+describe("while a process leaves it alone after its turn", () => {
+  /** A turn of so many ms has just ended, and a caller here waits for the next one. */
+  async function rest(world: Scene, one: SceneProcess, ms: number) {
+    const first = await one.take("spinLock");
+    const waiting = one.take("spinLock");
+    await world.pass(ms);
+    await first.unlock();
+    return waiting;
+  }
+
+  test(
+    "a caller here has it at most 128 ms later",
+    scene(async (world) => {
+      const [one] = world.processes(1);
+      for (let i = 0; i < 10; i++) {
+        const { result, took } = await world.timed(rest(world, one, 1_000));
+        expect(took - 1_000).toBeLessThanOrEqual(SPIN_MAX + 2 * ROUND_TRIP);
+        await result.unlock();
+      }
+    }),
+  );
+
+  test(
+    "the wait of a caller here ends: it is answered after that, and has the lock if no other took it",
+    scene(async (world) => {
+      const [one, other] = world.processes(2);
+      const before = await other.take("spinLock");
+      const first = one.take("spinLock");
+      const second = one.take("spinLock", { wait: 1_020 });
+      await world.pass(200);
+      await before.unlock();
+      const lease = await first;
+      await world.pass(1_000 - world.now());
+      await lease.unlock();
+      await world.pass(25);
+      expect(world.redis.remaining(KEY)).toBe(0);
+      await (await second).unlock();
+    }),
+  );
+
+  test(
+    "tryLock() is answered, although Redis must answer sooner than after that",
+    scene(async (world) => {
+      const [one] = world.processes(1, { replyTimeout: 30 });
+      const waiting = rest(world, one, 1_000);
+      await world.pass(1_001);
+      expect(await one.tryTake("spinLock")).toBeNull();
+      await (await waiting).unlock();
+    }),
+  );
+});
 
 test.each([
   ["no call that does not wait", 0],

@@ -299,7 +299,7 @@ export const client: readonly Plant[] = [
     bug: "A call that came while others waited gets their answer, from before it came.",
     promise: "A call says that a lock is busy only if another caller had it after the call.",
     file: "src/core/place.ts",
-    replaces: "else if (health.saidAt < caller.since && !this.isHeldHere(mono)) {",
+    replaces: "else if (this.isUnasked(caller, mono)) {",
     by: "else if (false) {",
     test: {
       project: "world",

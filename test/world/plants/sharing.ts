@@ -432,4 +432,44 @@ export const sharing: readonly Plant[] = [
       title: "enter without a command for 100 ms, turns of the event loop included",
     },
   },
+  {
+    name: "a wait that ends in the rest after a turn ends at once",
+    bug: "A caller is told that another one holds a spin lock, which its own process leaves alone.",
+    promise: "A process that wants the lock all the time leaves it alone for up to 128 ms.",
+    file: "src/core/try-place.ts",
+    replaces: "return this.state === COOLING || super.isUnasked(caller, mono);",
+    by: "return super.isUnasked(caller, mono);",
+    test: {
+      project: "world",
+      file: "test/world/directed/spinning.test.ts",
+      title:
+        "the wait of a caller here ends: it is answered after that, and has the lock if no other took it",
+    },
+  },
+  {
+    name: "a time limit that ends before the command is sent",
+    bug: "tryLock() rejects with LOCK_UNAVAILABLE, and no command was sent for it.",
+    promise: "LOCK_UNAVAILABLE: Redis has not answered.",
+    file: "src/core/try-place.ts",
+    replaces: "if (caller.isUnanswered) line.awaitAnswer(caller, at,",
+    by: "if (caller.isUnanswered && at < 0) line.awaitAnswer(caller, at,",
+    test: {
+      project: "world",
+      file: "test/world/directed/spinning.test.ts",
+      title: "tryLock() is answered, although Redis must answer sooner than after that",
+    },
+  },
+  {
+    name: "a rest after a turn is longer than said",
+    bug: "A caller waits for up to 192 ms for a spin lock that its own process has just given back.",
+    promise: "A process that wants the lock all the time leaves it alone for up to 128 ms.",
+    file: "src/core/schedule.ts",
+    replaces: "Math.floor(Math.min(SPIN_MAX, rest) + between(0, 1))",
+    by: "Math.floor(rest + between(0, 1))",
+    test: {
+      project: "world",
+      file: "test/world/directed/spinning.test.ts",
+      title: "a caller here has it at most 128 ms later",
+    },
+  },
 ];
