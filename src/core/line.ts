@@ -160,9 +160,12 @@ export class Line extends LinkedList<Waiter> {
     return caller === null;
   }
 
-  /** The holder is in use. Asking callers after one that waits are answered by their time. */
-  refuseAsking(): void {
-    while (this.first?.isAsking) this.refuse(this.first, null);
+  /**
+   * The holder was in use for callers that came up to then. Asking callers after one that waits are
+   * answered by their time.
+   */
+  refuseAsking(by = Number.POSITIVE_INFINITY): void {
+    while (this.first?.isAsking && this.first.since <= by) this.refuse(this.first, null);
   }
 
   /**

@@ -256,7 +256,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     release: Release | null,
   ): Attempt {
     const { resource, health } = this;
-    const attempt = new Attempt(this, hold, mode, first, channel, release, this.#nonceFor(mode, first));
+    const attempt = new Attempt(this, hold, mode, first, channel, release, this.#nonceFor(mode, first, hold));
     this.attempt = attempt;
     if (attempt.isFirst) resource.firstTries++;
     health.asked(attempt.sent.mono);
@@ -267,7 +267,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
    * Callers that do not wait ask a possibly idle holder whether it is in use, and are told "busy" at
    * once when it is. RACE: each of their places in the queue would end the holder's hold otherwise.
    */
-  #nonceFor(mode: Attempt["mode"], { batchedTry }: Waiter): string | null {
+  #nonceFor(mode: Attempt["mode"], { batchedTry }: Waiter, hold: Hold): string | null {
     const { kind, line, context } = this;
     const { holderQueries, inbox, timers, events } = context;
     if (mode === "try") return kind.answer && batchedTry ? holderQueries.noReplyNonce : null;
@@ -277,8 +277,11 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const nonce = holderQueries.nonce();
     const answered = (): void =>
       events.step(() => {
-        line.refuseAsking();
-        this.state.left(this);
+        line.refuseAsking(hold.sent.mono);
+        // RACE: a caller that came after the question: the holder may have given the lock back since.
+        const isNewer = line.first !== null && line.isAskingOnly;
+        if (isNewer && this.state === PARKED && this.hold === hold) this.#queueAnew(hold);
+        else this.state.left(this);
       });
     inbox.asked.set(nonce, answered);
     timers.set(new CallTimer(() => inbox.asked.delete(nonce)), clocks.mono.now() + 2 * FIRST_REPLY);
@@ -322,7 +325,11 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
    */
   reconsider(): void {
     const { run, hold, line } = this;
-    if (!run || !hold || !line.first || isFor(run, line.first.terms)) return;
+    if (run && hold && line.first && !isFor(run, line.first.terms)) this.#queueAnew(hold);
+  }
+
+  /** Its entry may stay until it expires, and be granted at its end. */
+  #queueAnew(hold: Hold): void {
     hold.asks(LEASE_TIME);
     this.drop();
     this.ask();

@@ -312,3 +312,19 @@ test(
     ]);
   }),
 );
+
+test(
+  "a holder's late `busy` answers those that came before that question: one that came after it has the lock",
+  scene(async (world) => {
+    const [one, other] = await three(world);
+    const held = await one.take("lock");
+    other.messages.freezeReplies(45);
+    const first = other.tryTake("lock");
+    await world.pass(20);
+    await held.unlock();
+    await world.pass(20);
+    const second = await other.tryTake("lock");
+    expect([await first, second?.held]).toEqual([null, true]);
+    await second?.unlock();
+  }),
+);

@@ -369,4 +369,17 @@ export const kept: readonly Plant[] = [
       title: "an exit handler of the application unlocks it: it is free at once",
     },
   },
+  {
+    name: "an old `busy` answers a new call",
+    bug: "A holder's answer comes late, and a caller that came after the question is told that the lock is held.",
+    promise: "A call says that a lock is busy only if another caller had it after the call.",
+    file: "src/core/place.ts",
+    replaces: "line.refuseAsking(hold.sent.mono);",
+    by: "line.refuseAsking();",
+    test: {
+      project: "world",
+      file: "test/world/directed/kept-locks-races.test.ts",
+      title: "late `busy` answers those that came before that question: one that came after it has the lock",
+    },
+  },
 ];
