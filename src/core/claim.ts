@@ -16,6 +16,8 @@ import type { Waiter } from "./waiter.ts";
 export class Claim {
   readonly sent = now();
   readonly flag: HolderFlag;
+  /** The label of the caller that has force-released the hold meanwhile. */
+  revokedBy: string | null = null;
   readonly #place: Claiming;
   readonly #ttl: number;
   readonly #within: number;

@@ -517,6 +517,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
 
   revoked(by: string | null): void {
     if (this.hold) this.hold.isRevoked = true;
+    if (this.claim) this.claim.revokedBy = by;
     this.lose("revoked", by);
   }
 
@@ -685,7 +686,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     void claim.send();
   }
 
-  claimed({ hold, caller, last, sent, flag }: Claim, answer: RenewAnswer): void {
+  claimed({ hold, caller, last, sent, flag, revokedBy }: Claim, answer: RenewAnswer): void {
     this.claim = null;
     if (this.#applies(hold, sent, answer, flag) && hold.left() > 0 && !hold.isRevoked) {
       // Of the caller that had it when the renewal was sent.
@@ -707,7 +708,8 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     // RACE: the hold may have been granted again. So a failed claim withdraws it.
     this.drop();
     if (isNews) {
-      tellLostAlone(this, departed(last, this.#firstToken ?? hold.token), answer.is);
+      const nobody = departed(last, this.#firstToken ?? hold.token);
+      tellLostAlone(this, nobody, hold.isRevoked ? "revoked" : answer.is, revokedBy);
     }
     if (!caller.settled) this.#putBack(caller);
     if (isOver && !caller.settled && !last) this.#outrun(caller, sent);

@@ -328,3 +328,16 @@ test(
     await second?.unlock();
   }),
 );
+
+test(
+  "it is force-released while the next caller here asks: `lost` tells that, and by whose label",
+  scene(async (world) => {
+    const [one, other] = await stale(world);
+    const lost = one.heard("lost");
+    one.commands.freeze(200);
+    const next = one.take("lock");
+    await other.does(() => other.client.lock("lock:a").forceUnlock({ label: "operator" }));
+    await (await next).unlock();
+    expect(lost.map(({ error }) => error)).toMatchObject([{ reason: "revoked", by: "operator" }]);
+  }),
+);

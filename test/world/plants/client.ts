@@ -68,8 +68,8 @@ export const client: readonly Plant[] = [
     bug: "A force-release that is reported before the answer that took the lock does not end the hold.",
     promise: "After forceUnlock() the former holder's signal aborts with `revoked`.",
     file: "src/core/place.ts",
-    replaces: "    if (this.hold) this.hold.isRevoked = true;\n    this.lose",
-    by: "    this.lose",
+    replaces: "    if (this.hold) this.hold.isRevoked = true;\n",
+    by: "",
   },
   {
     name: "silence counts as busy",

@@ -339,8 +339,8 @@ export const kept: readonly Plant[] = [
     bug: "The renewal for the next caller finds no key, and `lost` has only the last token.",
     promise: "A loss says from which token on Redis has not confirmed the lock.",
     file: "src/core/place.ts",
-    replaces: "tellLostAlone(this, departed(last, this.#firstToken ?? hold.token), answer.is)",
-    by: "tellLostAlone(this, departed(last), answer.is)",
+    replaces: "departed(last, this.#firstToken ?? hold.token);\n      tellLostAlone",
+    by: "departed(last);\n      tellLostAlone",
     test: {
       project: "world",
       file: KEPT,
@@ -380,6 +380,19 @@ export const kept: readonly Plant[] = [
       project: "world",
       file: "test/world/directed/kept-locks-races.test.ts",
       title: "late `busy` answers those that came before that question: one that came after it has the lock",
+    },
+  },
+  {
+    name: "a force-release that is read during a claim is forgotten",
+    bug: "A cached lock is force-released while its next caller asks Redis, and `lost` tells `gone`.",
+    promise: "`revoked` if the message of a force-release was read.",
+    file: "src/core/place.ts",
+    replaces: 'hold.isRevoked ? "revoked" : answer.is, revokedBy',
+    by: "answer.is",
+    test: {
+      project: "world",
+      file: "test/world/directed/kept-locks-races.test.ts",
+      title: "it is force-released while the next caller here asks: `lost` tells that, and by whose label",
     },
   },
 ];
