@@ -136,8 +136,7 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
       this.lose(answer.is);
       return;
     }
-    const { hold } = this;
-    if (!hold.renewed(sent, answer) || hold.left() <= 0 || hold.isRevoked) return;
+    if (!this.hold.renewed(sent, answer)) return;
     // Postpones the renewal of all users for which this one suffices.
     for (const user of this.users) {
       const { lease } = user.terms;
@@ -230,9 +229,9 @@ export abstract class SharedHold implements LeaseOwner, Expecting {
    * is withdrawn, not released.
    */
   leave(): void {
-    const { kind, context, hold, isOver, isLost } = this;
-    if (!isOver) this.end();
-    if (isOver || isLost) context.leave(kind, hold);
+    const { kind, context, hold, isLost } = this;
+    this.end();
+    if (isLost) context.leave(kind, hold);
     else {
       this.ending.sent();
       const { epoch } = context.commands;
