@@ -13,7 +13,9 @@ import type { Link } from "../../src/redis/driver.ts";
 import { linkTo } from "../../src/redis/drivers.ts";
 import { nodeRedisLike } from "../support/carrier.ts";
 import { Duet } from "../support/duet.ts";
+import { freshName } from "../support/fixture.ts";
 import { connectionIds } from "../support/leaks.ts";
+import { nodeRedisAt } from "../support/node-redis.ts";
 import { staysQuiet } from "../support/quiet.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import type { ClusterNode } from "../support/servers/cluster-node.ts";
@@ -334,4 +336,66 @@ describe.each([6, 5] as const)("node-redis %d", (version) => {
       redis.disconnect();
     });
   });
+
+  describe("createSentinel, without a subscription at its sentinels", () => {
+    let group: SentinelGroup;
+    let made: Deaf;
+
+    beforeAll(async () => {
+      group = await SentinelGroup.launch({ sentinels: 1 });
+      made = nodeRedisAt(version, group.address) as unknown as Deaf;
+      made.on("error", () => {});
+      await made.connect();
+    });
+    afterAll(async () => {
+      await made?.destroy();
+      await group?.stop();
+    });
+
+    it("stays at the former master: the locks make it look for the new one", async () => {
+      await deafen();
+      const former = await group.primary();
+      former.suspend();
+      await until(async () => (await group.primary()) !== former);
+      await group.restore();
+      // Sentinel has hung up on it, and it has connected again.
+      await until(() => made.getMasterNode());
+      expect(made.getMasterNode()?.port).toBe(former.port);
+
+      const locks = createLockClient(made as unknown as NodeRedisLike, { connection: "own" });
+      const lease = await until(() =>
+        locks
+          .lock(freshName())
+          .tryLock()
+          .catch(() => null),
+      );
+      await lease.unlock();
+      await locks.close();
+      expect(made.getMasterNode()?.port).toBe((await group.primary()).port);
+    });
+
+    /**
+     * Its subscription ends. The object then asks for the master again, and as the same sentinel
+     * answers it subscribes no more.
+     */
+    const deafen = async (): Promise<void> => {
+      const told: string[] = [];
+      made.setTracer(told);
+      const [sentinel] = group.sentinels;
+      if (!sentinel) throw new Error("it has no sentinel");
+      await group.admin(sentinel).call("CLIENT", "KILL", "TYPE", "pubsub");
+      await until(() => told.includes("#connect: returning"));
+      expect(await connectionIds(group.admin(sentinel), "pubsub")).toEqual([]);
+    };
+  });
 });
+
+/** What `createSentinel` returns, as far as it is used where it hears nothing. */
+interface Deaf {
+  on(event: "error", listener: () => void): void;
+  connect(): Promise<unknown>;
+  destroy(): Promise<unknown>;
+  getMasterNode(): { port: number } | undefined;
+  /** Its steps are pushed into this list. */
+  setTracer(steps: string[]): void;
+}

@@ -14,5 +14,7 @@ export interface Origin {
   /** Our clients end with it. */
   readonly owner: Owner | null;
   make(): Client | Promise<Client>;
+  /** A server that its clients lead to is a replica, and takes no writes. */
+  refused?(): void;
   pause(tries: number, error: unknown): number | null;
 }

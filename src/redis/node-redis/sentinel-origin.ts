@@ -34,6 +34,7 @@ export function sentinelOrigin(sentinel: Sentinel): Origin {
     keyPrefix: sentinel._keyPrefix ?? "",
     owner,
     make: () => masters.copy(),
+    refused: () => masters.doubt(),
     // It does not report when it is connected.
     pause: (tries) => (sentinel.isOpen ? soon(tries) : NEXT_LOOK),
   };
@@ -45,16 +46,23 @@ class Masters {
   /** The client that it lent last. The object closes clients that lead to a former master. */
   #lent: Client | null = null;
   #isAsking = false;
+  #isInDoubt = false;
 
   constructor(sentinel: Sentinel) {
     this.#sentinel = sentinel;
+  }
+
+  /** The server of the client that it lent last takes no writes. */
+  doubt(): void {
+    this.#isInDoubt = true;
   }
 
   async copy(): Promise<Client> {
     if (!this.#sentinel.isOpen) throw new Error(NOT_CONNECTED);
     if (!this.#lent?.isOpen) return copyOf(await this.#lend());
     // The application may use all of its clients for long, and often there is only one. A client is
-    // requested all the same, because that makes the object check whether there is another master.
+    // requested all the same, because the object then checks whether there is another master, if its
+    // client is not connected or its server is in doubt.
     if (!this.#isAsking) {
       this.#isAsking = true;
       const asked = (): void => {
@@ -67,6 +75,13 @@ class Masters {
 
   #lend(): Promise<Client> {
     return this.#sentinel._execute(false, async (client) => {
+      const isInDoubt = this.#isInDoubt && client === this.#lent;
+      this.#isInDoubt = false;
+      // RACE: versions 5 and 6 may lose their subscription at the sentinels for good, if its
+      // connection is closed while they look for the master. Then no failover reaches the object,
+      // and its client reconnects to the former master. It asks the sentinels, and calls this
+      // again, when a command is refused like this.
+      if (isInDoubt) throw new Error("READONLY");
       this.#lent = client;
       return client;
     });

@@ -2,6 +2,7 @@ import type { RedisArgument } from "../../api/redis.ts";
 import { clocks } from "../../util/clock.ts";
 import { queueMicrotask } from "../../util/real-timers.ts";
 import type { Link, Listener, ListenerEvents } from "../driver.ts";
+import { isOfReplica } from "../trouble.ts";
 import { Chain } from "./chain.ts";
 import { type Client, isReply, RAW, toWord } from "./client.ts";
 import { Given } from "./given.ts";
@@ -234,10 +235,11 @@ export class ServerLink extends NodeRedisLink implements Link {
 
   /**
    * RACE: Sentinel has turned our master into a replica, and is about to announce it. Until then
-   * another connection may lead there too.
+   * another connection may lead there too. And the announcement may not reach the caller's object.
    */
   #isElsewhere(error: Error): boolean {
-    if (this.kind !== "sentinel" || !error.message.startsWith("READONLY")) return false;
+    if (this.kind !== "sentinel" || !isOfReplica(error)) return false;
+    this.#origin.refused?.();
     this.#source.replace(error);
     return true;
   }
