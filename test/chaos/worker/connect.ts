@@ -61,11 +61,14 @@ function wireOf(address: WorkerOptions["address"]): Wire {
   };
 }
 
-/** Those that are open. */
+/**
+ * Those that are connected. One that is destroyed while it connects emits no error, as it would if
+ * a network failed, and node-redis waits for it forever.
+ */
 const sockets = new Set<Socket>();
 subscribe("net.client.socket", (message) => {
   const { socket } = message as { socket: Socket };
-  sockets.add(socket);
+  socket.once("connect", () => sockets.add(socket));
   socket.once("close", () => sockets.delete(socket));
 });
 
