@@ -111,7 +111,7 @@ describe("tokens for local hand-offs", () => {
 
   it("are reserved for a lock that may be cached", async () => {
     const lock = own.locks.lock("b", { linger: 1_000 });
-    await lock.withLock(async (lease) => expect(await reserved(lease)).toBe(16));
+    await lock.withLock(async (lease) => expect(await reserved(lease)).toBe(48));
   });
 
   it("are reserved by the entry of a caller that waits", async () => {
