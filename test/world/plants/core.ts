@@ -85,8 +85,8 @@ export const core: readonly Plant[] = [
     bug: "An answer that a hold owned the lock already counts as if this command had reserved its tokens.",
     promise: "Tokens grow with each change of holder.",
     file: "src/core/place.ts",
-    replaces: "if (!answer.already) hold.reserved = reserves;",
-    by: "hold.reserved = reserves;",
+    replaces: "already ? hold.reserved : reserves",
+    by: "reserves",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
