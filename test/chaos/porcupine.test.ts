@@ -81,6 +81,14 @@ describe.skipIf(obstacle !== null)("Porcupine", () => {
     expect(await judged(...held("3.1", "writeLock", 5, [1, 2]), ...reads)).toEqual([]);
   });
 
+  it("knows of a writer that became a reader, whose reading a server may have forgotten", async () => {
+    const writes = held("3.1", "writeLock", 5, [1, 2]);
+    const forgotten = held("3.1", "readLock", 5, [10, 60], { call: 2, writer: 1 });
+    const reads = held("1.1", "readLock", 5, [11, 12]);
+    expect(await judged(...writes, ...forgotten, ...reads, forgot(50, 49))).toEqual([]);
+    expect(await judged(...writes, ...reads, forgot(50, 49))).toHaveLength(1);
+  });
+
   it("accepts as many holders as there are permits", async () => {
     const two = held("1.1", "permit", 6, [10, 40], { units: 2 });
     expect(await judged(...two, ...held("2.1", "permit", 5, [20, 40], { units: 1 }))).toEqual([]);

@@ -47,12 +47,14 @@ const MOST_HOLDS = 5_000;
  */
 export function histories(story: Story): History[] {
   return [...story.holds].flatMap(([lock, holds]) => {
+    // Of all: the writer that became a reader may be left out, and others read with its token.
+    const shared = handedOn(holds);
     const kept = holds.filter(
       (hold) => !wasOver(hold) && !mayBeForgotten(story, { from: hold.call.asked, to: hold.until }),
     );
     return cut(kept).map((part, place, all) => {
       const name = all.length > 1 ? `${lock}, part ${place + 1}` : lock;
-      return { name, holds: part, ...told(story, part) };
+      return { name, holds: part, ...told(story, part, shared) };
     });
   });
 }
@@ -70,10 +72,14 @@ function cut(holds: readonly Hold[]): Hold[][] {
   return parts;
 }
 
-function told(story: Story, holds: readonly Hold[]): Pick<History, "model" | "operations"> {
+/** `shared`: the tokens of writers that became readers. */
+function told(
+  story: Story,
+  holds: readonly Hold[],
+  shared: ReadonlySet<number>,
+): Pick<History, "model" | "operations"> {
   const [one] = holds;
   const numbers = one ? unitsOf(story, one.call) : [];
-  const shared = handedOn(holds);
   const clients = [...story.lives.keys()];
   const operations = holds.flatMap((hold, place): Operation[] => {
     const { call, from, until, token, unlocked } = hold;
