@@ -31,10 +31,10 @@ export class Watch {
 
   /**
    * Asks one of them to promote a replica. It refuses while no replica's last report is recent
-   * enough, as on a busy machine.
+   * enough, as on a busy machine. A failover that is under way already is what was asked for.
    */
   async failover(): Promise<void> {
-    const order = () => this.order().then(() => true, isNotYet);
+    const order = () => this.order().then(() => true, isUnderWay);
     await until(order, { what: "a replica that is good enough to be promoted" });
   }
 
@@ -70,7 +70,9 @@ export class Watch {
   }
 }
 
-function isNotYet(error: Error): false {
+/** False: not yet. */
+function isUnderWay(error: Error): boolean {
+  if (error.message.startsWith("INPROG")) return true;
   if (error.message.startsWith("NOGOODSLAVE")) return false;
   throw error;
 }
