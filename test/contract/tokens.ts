@@ -67,7 +67,7 @@ export function tokens(subject: Subject): void {
         tokens.push(expired.token);
         await lossOf(expired.signal);
         await visit(second);
-        const forced = await lock.lock({ wait: 10_000 });
+        const forced = await lock.lock({ wait: 10_000, ...subject.proving });
         tokens.push(forced.token);
         await subject.of(second, "orders").forceUnlock();
         await visit(second);
