@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { encodeLabel } from "../../src/api/label.ts";
 import { LockTimeoutError } from "../../src/index.ts";
 import { clientOf } from "../../src/redis/party.ts";
@@ -9,9 +9,6 @@ import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // What people see of holders and waiters, and how they end only the holder that they saw.
-
-// A caller that has timed out waits 100 ms for the name of the holder; a busy machine may need longer.
-vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object), HOLDER_REPLY: 30_000 }));
 
 const parties = new Parties();
 afterAll(parties.close);
