@@ -1,8 +1,8 @@
 -- Included in the common case of a token, if the server's time has 16 digits: writes to the clock
 -- the time plus `passes` µs. `token`, which was nil: the next one; still nil if only shared can
 -- decide: then `last` is the former content of the clock, and must be restored. `passes`: text; nil
--- for none. `most` of them count while the clock is ahead of the time. `try`: call or pcall; with
--- pcall `last` is a table if the clock's key is of another type.
+-- for none; while the clock is ahead of the time, at most `most` of them count. `try`: call or pcall;
+-- with pcall `last` is a table if the clock's key is of another type.
 local ahead = text
 if passes then
   -- Arithmetic only on the six digits of the µs: a number of 16 digits costs a slow printf.

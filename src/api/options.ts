@@ -109,7 +109,7 @@ export interface LockClientOptions {
   /**
    * How many local hand-offs this process makes before a lock goes to the next process; 0: none.
    * Given here it counts for `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`.
-   * Default: 16; 32 for a `lock` with `linger`, whose callers want the rate; 0 for `redissonLock`,
+   * Default: 16; 48 for a `lock` with `linger`, whose callers want the rate; 0 for `redissonLock`,
    * because Java would wait longer.
    */
   localHandoffs?: number | undefined;
