@@ -14,11 +14,15 @@ RENEWED = 8  -- the TTL of the hold was raised
 BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothing was done
 DIFFERS = 10 -- of a counted resource: another number of permits is in use, nothing was done
 CROWDED = 11 -- of a counted resource: it has as many holds as it may have, nothing was done
+KEPT = 12    -- a result is remembered
 HELD_PACKED = 4503599627370496 -- 2^52: from here on a number is HELD with all that belongs to it
 ENTRY_TTL = 4500000 -- µs for which a queue entry counts without a re-check
 QUEUE_TTL = 9000 -- ms: a queue's key outlives a new entry by twice that. A script has it in
              -- quotes: Redis makes a slow printf of each number that is an argument
 TOKENS_AHEAD = 16 -- a hold reserves at most as many while the clock is ahead of the server's time
+RESULT_TTL = 15000 -- ms: the shortest time for which a result stays for those that have waited for it
+LATE_RESULT = 60000 -- ms: so long after its last proof of ownership a run may bring its result
+READY_MOST = 256 -- waiters that one script tells of a result
 RUN = 256    -- grants of a counted resource in one script
 MOST_HOLDS = 10000 -- of a counted resource: what a scan can read in a few ms
 MOST_TOLD = 16 -- of these, whose clients are notified when a caller waits
