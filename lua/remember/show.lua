@@ -2,7 +2,7 @@
 --
 -- KEYS  result
 -- ARGV  none
--- RETURNS { KEPT, at µs, rest ms, result text }
+-- RETURNS { KEPT, at µs, token, rest ms, result text }
 --         GONE
 -- INVARIANTS  Writes nothing but a TTL that is too long, after a step of the clock.
 
@@ -11,6 +11,6 @@ local result = KEYS[1]
 -- @include ../handoff/time
 -- @include result
 if rest > 0 then
-  return { KEPT, now, rest, found }
+  return { KEPT, now, sub(found, 4, 19), rest, found }
 end
 return GONE

@@ -3,7 +3,7 @@
 -- KEYS  lock, queue, clients, clock, result
 -- ARGV  1 hold        2 lease ms   3 notAfter µs   4 entry   as in handoff/acquire
 --       5 seen        the token of the first run that its caller has waited for; "": none
--- RETURNS { KEPT, at µs, rest ms, result text }                   rest: for how long new callers get it; 0:
+-- RETURNS { KEPT, at µs, token, rest ms, result text }                   rest: for how long new callers get it; 0:
 --                                                                 only callers that have waited
 --         { OWNER, at µs, token, waits 0|1 }                      as in handoff/acquire
 --         { MINE, at µs, token, ttl ms, waits 0|1, told 0..2 }
@@ -36,7 +36,7 @@ if isFor and not (isOwner and sub(found, 38, 53) == sub(value, 4, 19)) then
     -- @include ../handoff/shared
     -- @include notify
   end
-  return { KEPT, now, math.max(0, rest), found }
+  return { KEPT, now, sub(found, 4, 19), math.max(0, rest), found }
 end
 if isOwner then
   -- @include ../handoff/mine

@@ -9,6 +9,7 @@ import type { OnceOptions, OnceResult, Turn } from "./once.ts";
 import type { CheckOptions, CloseOptions, LingerOptions, ReadWriteOptions } from "./options.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import type { ReentranceOptions } from "./reentrance.ts";
+import type { Remembered, RememberedNow, RememberOptions, ResultRun } from "./remember.ts";
 import type { Semaphore, SemaphoreOptions } from "./semaphore.ts";
 
 /** What every lock client has: scopes, events, an end. */
@@ -249,6 +250,63 @@ export interface LockClient extends CommonClient {
     options: OnceOptions,
     body: (turn: Turn) => T | PromiseLike<T>,
   ): Promise<OnceResult<T>>;
+
+  /**
+   * One caller of all processes runs the body, and the others get its value: callers that wait while it
+   * runs, and callers that come within `keep` ms after its end. For idempotency keys, tokens that may be
+   * refreshed once, and work that a thousand callers want at once. If the body throws, only its own
+   * caller gets that, and the next waiter runs. After a crash, or a loss of the lock, a second body may
+   * run: give its `token` or the name to whatever must not happen twice.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character. Independent of `lock(name)`. It names whose
+   *   result it is: begin it with the account.
+   * @param options.keep ms after the end of the run for which new callers get its result, from 0.
+   * @param options.wait ms to wait while another caller runs. Default: Infinity.
+   * @param options.fingerprint what the result is for: a call with another one is refused. Default: any.
+   * @param options.lease ms that others wait after a crash; renewed while the body runs. Default:
+   *   `leaseTime`.
+   * @param options.signal cancels the wait, not the body.
+   * @param options.label what the call is for, for people.
+   * @param body is called with its run; what it returns is stored as JSON, at most 64 KiB, and
+   *   `undefined` as such.
+   * @returns the value, whether this call's own body has made it, the token of the run, and when it was
+   *   stored. If Redis does not answer after the body, it resolves all the same, and an `error` event
+   *   tells; the result is stored as soon as Redis answers, for up to 60 s.
+   * @throws TypeError or RangeError for bad arguments; LockTimeoutError when another caller was still
+   *   running after `wait`; FingerprintError; ResultError when the body has run and its value cannot be
+   *   stored, and for all callers until `keep` ends; what the body throws; LockLostError when the run
+   *   was lost before the body ended (`cause`: what it threw); LockUnavailableError when Redis did not
+   *   answer, and the body did not run; LockFormatError; NotReplicatedError; ClientClosedError;
+   *   `signal.reason`.
+   * @example
+   * const options = { keep: 86_400_000, wait: 0, fingerprint: sha256(request) };
+   * const { value, ran } = await locks.remember(`pay:${user}:${key}`, options, (run) =>
+   *   charge(request, { idempotencyKey: key, signal: run.signal }));
+   */
+  remember<T>(
+    name: string,
+    options: RememberOptions,
+    body: (run: ResultRun) => T | PromiseLike<T>,
+  ): Promise<Remembered<T>>;
+
+  /**
+   * What new callers of `remember(name)` get now, by one command; null: nothing, so the next one runs.
+   * It never waits.
+   *
+   * @throws TypeError or RangeError for a bad name; ResultError when a body has run whose value could
+   *   not be stored; LockUnavailableError; LockFormatError; ClientClosedError.
+   */
+  remembered<T = unknown>(name: string): Promise<RememberedNow<T> | null>;
+
+  /**
+   * Removes what new callers of `remember(name)` would get: the next one runs. A run under way is not
+   * stopped, and its result will be remembered.
+   *
+   * @returns would new callers have got a result?
+   * @throws TypeError or RangeError for a bad name; LockUnavailableError; LockFormatError;
+   *   ClientClosedError.
+   */
+  forget(name: string): Promise<boolean>;
 
   /**
    * One leader among the candidate processes, visible to all: the next candidate leads one message

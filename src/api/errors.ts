@@ -26,6 +26,8 @@ export type LockErrorCode =
   | "PERMITS_UNKNOWN"
   | "TOO_MANY_HOLDS"
   | "SETTING_DIFFERS"
+  | "FINGERPRINT_DIFFERS"
+  | "RESULT_NOT_STORABLE"
   | "QUORUM_TWIN"
   | "NO_MESSAGES"
   | "LISTENER_FAILED"
@@ -229,6 +231,43 @@ export class LockFormatError extends LockError {
 
 /** The format of the lock's value in Redis that this version reads and writes. */
 const LOCK_FORMAT = 1;
+
+/**
+ * The result that is remembered belongs to another `fingerprint`: the same name was used for
+ * something else. The body did not run.
+ */
+export class FingerprintError extends LockError {
+  override readonly name = "FingerprintError";
+
+  constructor(name: string) {
+    super(
+      "FINGERPRINT_DIFFERS",
+      name,
+      `The result of ${quote(name)} belongs to another fingerprint: use another name for another request.`,
+    );
+  }
+}
+
+/**
+ * The body has run, and its value could not be stored: it is no JSON, or too long. It is remembered
+ * that the body has run, and every other caller gets this error too until `keep` ends, or
+ * `forget()`.
+ */
+export class ResultError extends LockError {
+  override readonly name = "ResultError";
+  /** What the body returned, only for the caller whose body it was. Not enumerable. */
+  declare readonly value: unknown;
+
+  constructor(name: string, why: string, value?: unknown, cause?: unknown) {
+    super(
+      "RESULT_NOT_STORABLE",
+      name,
+      `The body of ${quote(name)} has run, but its value could not be stored: ${why}.`,
+      cause,
+    );
+    Object.defineProperty(this, "value", { value });
+  }
+}
 
 /**
  * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within

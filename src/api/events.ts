@@ -16,7 +16,8 @@ import { refuse } from "./validate.ts";
 
 /**
  * The method that a caller used: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of
- * several masters; `multiLock`; the two locks of `readWriteLock`; `semaphore`, `election`, `once`.
+ * several masters; `multiLock`; the two locks of `readWriteLock`; `semaphore`, `election`, `once`,
+ * `remember`.
  */
 export type EventKind =
   | "lock"
@@ -30,7 +31,8 @@ export type EventKind =
   | "write"
   | "semaphore"
   | "election"
-  | "once";
+  | "once"
+  | "remember";
 
 /** The caller of an event. */
 export interface Caller {

@@ -5,7 +5,7 @@ import { type Checked, checkOptions, checkText, type Rule, refuse, signal } from
  * What can be listed, by its keys in Redis: `lock` and `fairLock` share theirs, so both are "lock",
  * and the two locks of a read-write lock are one.
  */
-export type ListedKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
+export type ListedKind = "lock" | "readWrite" | "semaphore" | "election" | "remember" | "redisson";
 
 /** What `locks.list()` searches for. */
 export interface ListOptions {
@@ -58,7 +58,7 @@ export interface Listed {
 
 const WHAT = "Cannot list locks";
 
-const KINDS: readonly ListedKind[] = ["lock", "readWrite", "semaphore", "election", "redisson"];
+const KINDS: readonly ListedKind[] = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"];
 const isKind = (one: unknown): boolean => KINDS.some((kind) => kind === one);
 
 const kind: Rule<ListedKind | readonly ListedKind[]> = {

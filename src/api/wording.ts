@@ -75,6 +75,18 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
       revoked: "forceResign() ended it",
     },
   },
+  "The run of": {
+    ...LOCK,
+    plural: "The runs",
+    ended: "is over, because its body has ended",
+    losses: {
+      ...LOCK.losses,
+      taken:
+        "another caller runs: its lease ran out in Redis, its key was deleted or lost, or it was ended by force",
+      gone: `${GONE} or ended by force`,
+      revoked: "it was ended by force",
+    },
+  },
   "The turn of": {
     ...LOCK,
     plural: "The turns",
@@ -105,6 +117,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   semaphore: "Semaphore",
   election: "Election",
   once: "The turn of",
+  remember: "The run of",
 };
 
 /** The method that gives a thing back, by its noun. */

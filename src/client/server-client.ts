@@ -24,6 +24,14 @@ import {
 import type { ReadWriteLock } from "../api/read-write-lock.ts";
 import type { ClusterLike, NodeRedisLike, RedisLike } from "../api/redis.ts";
 import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
+import {
+  checkRemember,
+  NOT_REMEMBERED,
+  type Remembered,
+  type RememberedNow,
+  type RememberOptions,
+  type ResultRun,
+} from "../api/remember.ts";
 import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import type { Semaphore, SemaphoreOptions } from "../api/semaphore.ts";
 import { StoredSettings } from "../api/stored-settings.ts";
@@ -45,12 +53,14 @@ import { linkTo, noConnection } from "../redis/drivers.ts";
 import { hasOneSlotPerLock } from "../redis/keys.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
+import { Remembering } from "../remember/remembering.ts";
 import { inspectAs } from "../util/print.ts";
 import { quote } from "../util/quote.ts";
 import { CountedKind } from "../wires/counted.ts";
 import { ElectionKind } from "../wires/election.ts";
 import { HandoffKind } from "../wires/handoff.ts";
 import { ReadWriteKinds } from "../wires/read-write.ts";
+import { RememberKind } from "../wires/remember.ts";
 import { BaseClient } from "./base-client.ts";
 import { redisServer, type Server } from "./server.ts";
 
@@ -70,6 +80,7 @@ export class ServerClient extends BaseClient implements LockClient {
   };
   /** Made for the first caller. */
   #elections: Elections | null = null;
+  #remembering: Remembering | null = null;
   #lister: Lister | null = null;
   #readWrite: ReadWriteKinds | null = null;
 
@@ -164,6 +175,30 @@ export class ServerClient extends BaseClient implements LockClient {
     body: (turn: Turn) => T | PromiseLike<T>,
   ): Promise<OnceResult<T>> {
     return this.#once.run(name, checkOnce(name, options, body, this.#leaseTime), body);
+  }
+
+  async remember<T>(
+    name: string,
+    options: RememberOptions,
+    body: (run: ResultRun) => T | PromiseLike<T>,
+  ): Promise<Remembered<T>> {
+    const wanted = checkRemember(name, options, body, this.#leaseTime);
+    return this.#results.remember(name, wanted, body);
+  }
+
+  async remembered<T = unknown>(name: string): Promise<RememberedNow<T> | null> {
+    return this.#results.remembered(checkName(name, NOT_REMEMBERED));
+  }
+
+  async forget(name: string): Promise<boolean> {
+    return this.#results.forget(checkName(name, NOT_REMEMBERED));
+  }
+
+  get #results(): Remembering {
+    const { commands, replication, settings } = this.#parts;
+    const { grantWindow } = settings;
+    this.#remembering ??= new Remembering(new RememberKind(commands, replication, grantWindow), this.locks);
+    return this.#remembering;
   }
 
   protected override closeBeside(): Promise<void> {

@@ -20,6 +20,10 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   readonly channel: AttemptOptions["channel"];
   readonly flag: AttemptOptions["flag"];
   readonly run: Run | null;
+  /** The token of the first run that one of the callers has waited for. 0: none, or it is a lock. */
+  readonly seen: number;
+  /** A message says that what the callers wait for is there. */
+  isReady = false;
   /** Is it a try for a caller that will queue? */
   readonly isFirst: boolean;
   /** Has every message been received since it was sent? */
@@ -37,7 +41,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
   ) {
     const isAgain = mode === "again";
     const { terms, batchedTry, passes } = head;
-    this.sent = isAgain ? now() : hold.sent;
+    this.sent = isAgain || mode === "grant" ? now() : hold.sent;
     // If this process died, others would wait for an unused lock.
     this.lease = hold.lingers ? place.context.stays.window : terms.lease;
     this.run = place.run;
@@ -61,6 +65,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
     const isLikely = head.next !== null || terms.linger > 0 || isAgain || mode === "yield";
     this.reserves = isLikely || !place.kind.hasStays ? this.passes : 0;
     if (this.reserves < hold.reserved) hold.reserved = this.reserves;
+    this.seen = terms.result ? place.line.seen : 0;
   }
 
   answered(answer: AttemptAnswer | YieldAnswer): void {
@@ -76,7 +81,7 @@ export class Attempt implements AttemptOptions, Callback<AttemptAnswer | YieldAn
 interface Asker {
   readonly context: { readonly stays: { readonly window: number } };
   readonly kind: Pick<LockKind, "hasStays">;
-  readonly line: { readonly waiting: number };
+  readonly line: { readonly waiting: number; readonly seen: number };
   /** In the queue, as Redis last reported it. */
   readonly position: number | null;
   readonly run: Run | null;

@@ -1,6 +1,7 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
+import type { Kept } from "./lease/terms.ts";
 import type { Port } from "./port.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -148,6 +149,35 @@ export class Line extends LinkedList<Waiter> {
         this.#answered(caller);
         this.park(caller);
       }
+    }
+  }
+
+  // ---- results that callers share
+
+  /** The first run that one of them has waited for. 0: none has seen any. */
+  get seen(): number {
+    let first = 0;
+    for (const { terms } of this) {
+      const seen = terms.result?.seen ?? 0;
+      if (seen > 0 && (first === 0 || seen < first)) first = seen;
+    }
+    return first;
+  }
+
+  /** A run is under way, for a command that was sent then. */
+  saw(token: number, sent: number): void {
+    for (const { terms, since } of this)
+      if (terms.result?.seen === 0 && since <= sent) terms.result.seen = token;
+  }
+
+  /** For callers that came before the command was sent: what was forgotten meanwhile is for no other. */
+  serve(kept: Kept, sent: number): void {
+    for (const caller of this) {
+      const { result } = caller.terms;
+      if (!result || caller.since > sent) continue;
+      if (kept.rest <= 0 && (result.seen === 0 || kept.token < result.seen)) continue;
+      this.remove(caller);
+      caller.serve(result.found(kept));
     }
   }
 

@@ -19,9 +19,9 @@ export interface AttemptOptions {
   readonly hold: Hold;
   /**
    * "try" once, "queue" if it is held, re-check "again" from the queue, "yield" a hold and queue
-   * after it.
+   * after it, or ask once more by a hold that has a "grant".
    */
-  readonly mode: "try" | "queue" | "again" | "yield";
+  readonly mode: "try" | "queue" | "again" | "yield" | "grant";
   /** The caller, whose terms say how many permits of a semaphore it wants. */
   readonly head?: { readonly terms: Terms };
   /** The lease wanted, in ms. */
@@ -30,6 +30,8 @@ export interface AttemptOptions {
   readonly entryTtl: number;
   /** How many local hand-offs the hold allows: its entry reserves a token for each. */
   readonly passes: number;
+  /** The token of the first run that one of its callers has waited for. 0: none, or it is a lock. */
+  readonly seen?: number;
   /** For how many of them tokens are reserved, if the hold owns the lock by this command's answer. */
   readonly reserves: number;
   /**
@@ -125,7 +127,8 @@ export interface LockKind extends Renewer, Admin {
     | "readLock"
     | "writeLock"
     | "semaphore"
-    | "election";
+    | "election"
+    | "remember";
   /** Its name in events. */
   readonly eventKind: EventKind;
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
@@ -140,6 +143,11 @@ export interface LockKind extends Renewer, Admin {
    * time: the clock of tokens is ahead of it then. Left out: for all.
    */
   readonly tokensAhead?: number;
+  /**
+   * Does a hold that was granted, or found at a re-check, ask once more before a caller has it? Left
+   * out: no.
+   */
+  readonly asksTwice?: boolean;
   /**
    * Can a process keep a lock across turns of the event loop? Then its renewals say whether another
    * caller waits.

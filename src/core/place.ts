@@ -460,12 +460,23 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
       if (answer.is === "owner") this.#owner(answer, attempt);
       else if (answer.is === "held") {
         hold.answered(sent, answer.at);
-        this.state.held(this, answer, attempt);
+        if (answer.token !== undefined) this.line.saw(answer.token, sent.mono);
+        if (attempt.isReady) this.#anew(hold);
+        else this.state.held(this, answer, attempt);
+      } else if (answer.is === "kept") {
+        this.line.serve(answer.kept, sent.mono);
+        this.#anew(hold);
       } else if (answer.is === "blocked") this.#refused(attempt, BLOCKED);
       else if (answer.is === "refused") this.#refused(attempt, answer.error);
       else if (answer.is === "gone" || answer.is === "stale") this.state.unplaced(this, answer.is);
     }
     if (attempt.isFirst) resource.firstTried();
+  }
+
+  /** Nothing of the hold is left in Redis: callers that are left ask with a new one. */
+  #anew(hold: Hold): void {
+    this.context.inbox.forget(hold);
+    this.ask();
   }
 
   /** Redis did nothing, for a reason that concerns this caller only. */
@@ -513,6 +524,30 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     } finally {
       events.end(isOuter);
     }
+  }
+
+  /** Its hold is over, because what its callers wait for is there. */
+  ready(): void {
+    const { attempt, hold } = this;
+    // RACE: the answer that the hold is queued is read after this message.
+    if (attempt) attempt.isReady = true;
+    else if (hold && this.state === PARKED) this.context.events.step(() => this.#anew(hold));
+  }
+
+  /**
+   * Redis has given it the lock, and perhaps remembers a result by now: it asks once more before a
+   * caller runs.
+   */
+  askAgain(): void {
+    const { hold } = this;
+    const { first } = this.line;
+    if (!hold || !first) {
+      this.drop();
+      this.stop();
+      return;
+    }
+    this.to(ASKING, hold);
+    this.send(this.attemptFor("grant", hold, first, this.resource.look(), null));
   }
 
   revoked(by: string | null): void {
@@ -577,6 +612,10 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (hold.lingers && !answer.isTold && this.kind.policy === "shared") {
       const { learner } = this.context.stays;
       learner.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+    }
+    if (this.kind.asksTwice && (isAgain || mode === "yield")) {
+      this.askAgain();
+      return;
     }
     const { already, token, at } = answer;
     // RACE: "yours already" does not say which command has won: perhaps one that reserved less. And its

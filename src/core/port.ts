@@ -89,6 +89,8 @@ export interface Inbox {
 export interface Expecting {
   readonly hold: { readonly id: string } | null;
   granted(grant: Grant): void;
+  /** What it waits for is there. Left out: its kind has no such message. */
+  ready?(): void;
   /** `by`: the label of the caller that force-released it; null: unknown. */
   revoked(by: string | null): void;
   /** Another process wants the lock. See the message `recall`. */

@@ -55,6 +55,10 @@ const ask = (p: Place): void => p.ask();
 
 function granted(p: Place, grant: Grant): void {
   // Its entry has asked for a token for each local hand-off.
+  if (p.kind.asksTwice) {
+    p.askAgain();
+    return;
+  }
   if (p.hold) p.hold.reserved = reserved(p.hold.mayPass, grant.token !== grant.at, p.kind);
   p.take(grant, null, 0);
 }
@@ -251,6 +255,7 @@ interface Place {
   subscribe(first: Waiter): void;
   retry(): void;
   take(grant: Grant, sent: null, flag: 0): void;
+  askAgain(): void;
   drop(): void;
   stop(): void;
   resume(): void;

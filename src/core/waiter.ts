@@ -97,6 +97,11 @@ export class Waiter implements Caller, Abortable, Linked, Timer {
     this.#settle()?.(take?.(lease));
   }
 
+  /** It needs no lock: this is what its call resolves with. */
+  serve(value: unknown): void {
+    this.#settle()?.(value);
+  }
+
   /** It gets no lock. Null: another client holds it. Returns whether it was still waiting. */
   refuse(error: unknown): boolean {
     const resolve = this.#settle();

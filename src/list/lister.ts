@@ -22,6 +22,7 @@ const KINDS: Readonly<Record<GrantProtocol, ListedKind>> = {
   rw: "readWrite",
   semaphore: "semaphore",
   election: "election",
+  remember: "remember",
 };
 
 /**
@@ -61,7 +62,7 @@ export class Lister {
   async *list(wanted: Wanted, assertOpen: () => void): AsyncGenerator<Listed, void, undefined> {
     const { keys } = this.#commands;
     const glob = new Glob(wanted.match);
-    const families = (["handoff", "rw", "semaphore", "election"] as const).filter((family) =>
+    const families = (["handoff", "rw", "semaphore", "election", "remember"] as const).filter((family) =>
       wanted.kinds.has(KINDS[family]),
     );
     const found = (key: string): Candidate | null => {

@@ -20,13 +20,19 @@ export interface CountedKeys extends Omit<LockKeys, "lock"> {
   readonly hash: string;
 }
 
+/** The keys of a lock whose holder runs a body, of its result, and of the last one's token. */
+export interface RememberKeys extends LockKeys {
+  readonly result: string;
+  readonly last: string;
+}
+
 /** The keys of a quorum lock at one node, and its release channel. */
 export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
   readonly free: string;
 }
 
 /** The protocols that hand off by message; each has its own keys. */
-export type GrantProtocol = "handoff" | "rw" | "semaphore" | "election";
+export type GrantProtocol = "handoff" | "rw" | "semaphore" | "election" | "remember";
 
 /** Braces would end the hash tag early; percent signs must be decodable. */
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
@@ -70,7 +76,7 @@ const globOf = (...texts: readonly string[]): string =>
 /** Is this channel that of an election's news? */
 export const isNews = (channel: string): boolean => channel.includes("holdfast:election:{");
 
-const GRANTED = /^holdfast:(?:(rw|semaphore|election):)?\{/;
+const GRANTED = /^holdfast:(?:(rw|semaphore|election|remember):)?\{/;
 
 const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
@@ -125,6 +131,18 @@ export class Keys {
     const lock = `holdfast:election:{${encode(name)}}`;
     const [queue, clients, leader] = [`${lock}:queue`, `${lock}:clients`, `${lock}:leader`];
     return { lock, queue, clients, clock: this.clock(lock), leader, news: `${this.prefix}${lock}:news` };
+  }
+
+  /** The keys of a result that callers share, in one slot. */
+  ofRemembered(name: string): RememberKeys {
+    const lock = `holdfast:remember:{${encode(name)}}`;
+    const [queue, clients, result, last] = [
+      `${lock}:queue`,
+      `${lock}:clients`,
+      `${lock}:result`,
+      `${lock}:last`,
+    ];
+    return { lock, queue, clients, clock: this.clock(lock), result, last };
   }
 
   /** The turn of a job that runs once per interval. */

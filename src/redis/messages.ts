@@ -42,6 +42,8 @@ export type Message =
       readonly isQuestion: boolean;
       readonly key: string;
     }
+  /** A result is there: the hold is over. */
+  | { readonly is: "ready"; readonly hold: string; readonly key: string }
   /** The answer to a recall with this nonce. */
   | { readonly is: "busy" | "idle"; readonly nonce: string; readonly key: string };
 
@@ -90,6 +92,8 @@ function readMessage(is: string, words: Words): Message | null {
       const nonce = isQuestion ? asked.slice(1) : asked;
       return nonce === "" ? null : { is, hold, nonce: nonce === "-" ? null : nonce, isQuestion, key };
     }
+    case "ready":
+      return { is, hold: words.word(), key: words.rest() };
     case "busy":
     case "idle":
       return { is, nonce: words.word(), key: words.rest() };

@@ -1,6 +1,7 @@
 import { type LockError, LockFormatError, LockUnavailableError } from "../api/errors.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { HoldingParty } from "../api/party.ts";
+import type { Kept } from "../core/lease/terms.ts";
 import { codes } from "./codes.generated.ts";
 import { unexpected } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
@@ -13,6 +14,8 @@ export type AttemptAnswer =
   | { readonly is: "stale"; readonly at: number }
   /** Of a try within a multi-lock: this client does not hold the lock before it. */
   | { readonly is: "blocked"; readonly at: number }
+  /** Of a result that callers share: it is there, and the hold is over. */
+  | { readonly is: "kept"; readonly at: number; readonly kept: Kept }
   /** This caller cannot have it, however long it waits; other callers may. */
   | { readonly is: "refused"; readonly at: number; readonly error: LockError };
 
@@ -38,6 +41,8 @@ export type Placed =
        * holder.
        */
       readonly flag: HolderFlag;
+      /** Of a result that callers share: the token of the run under way. */
+      readonly token?: number;
       /** Distinguishes this holder from the next one for kinds whose wake-ups are public. */
       readonly holder?: string;
       /**

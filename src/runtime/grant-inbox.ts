@@ -65,10 +65,11 @@ export class GrantInbox implements Inbox {
     if (expected?.hold?.id === hold) {
       if (is === "grant") expected.granted(message);
       else if (is === "recall") expected.recalled(message.nonce, message.isQuestion);
+      else if (is === "ready") expected.ready?.();
       else expected.revoked(message.by);
     }
     // Any client may write a message about a hold that is not ours.
-    else if (is !== "revoked" && this.#owner.isMade(hold))
+    else if (is !== "revoked" && is !== "ready" && this.#owner.isMade(hold))
       this.#owner.unexpected(hold, key, is === "grant" ? message.ttl : null);
   };
 

@@ -68,7 +68,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   readonly tokensAhead = codes.TOKENS_AHEAD;
   override readonly hasStays: boolean;
   readonly hasTokens = true;
-  readonly #window: number;
+  protected readonly window: number;
   /** A lock just used is likely to be used again, and will be released. */
   #latest: HandoffKeys | null = null;
   readonly #recent = new Map<string, HandoffKeys>();
@@ -87,7 +87,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
     this.localHandoffs = localHandoffs ?? LOCAL_HANDOFFS;
     this.lingeringHandoffs = localHandoffs ?? LINGERING_HANDOFFS;
     this.hasStays = !isFair && replication === null;
-    this.#window = window;
+    this.window = window;
   }
 
   // ---- the frequent commands: no promise, and nothing made twice
@@ -115,7 +115,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       last.isHeard !== isHeard ||
       last.counted !== counted
     ) {
-      const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
+      const entry = mode === "queue" ? entryPrefix(ask, this.window, "", `${passes}`) : "";
       const args = ordered(lua.acquire, {
         hold: owner,
         lease,
@@ -151,7 +151,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
       commands.send(this.checked(lua.recheck, lua.firstRecheck, script, args), this.#attempted, ask);
       return;
     }
-    const entry = mode === "queue" ? entryPrefix(ask, this.#window, "", `${passes}`) : "";
+    const entry = mode === "queue" ? entryPrefix(ask, this.window, "", `${passes}`) : "";
     const before = after ? after.id + after.label : asDigits(ask.meant ?? null);
     const args = ordered(lua.acquire, {
       hold: owner,
@@ -207,7 +207,7 @@ export class HandoffKind extends HoldScripts implements LockKind {
   yield(old: Hold, ask: YieldAsk): void {
     const { hold, lease, passes, flag } = ask;
     const owner = hold.id + hold.label;
-    const entry = entryPrefix(ask, this.#window, "", `${passes}`) + owner;
+    const entry = entryPrefix(ask, this.window, "", `${passes}`) + owner;
     const args = ordered(lua.yield, {
       old: old.id + old.label,
       token: old.token,

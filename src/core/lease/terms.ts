@@ -15,6 +15,23 @@ export interface Terms {
   readonly label?: string;
   /** For a semaphore. Left out: it is a lock. */
   readonly permits?: WantedPermits;
+  /** For a result that callers share. Left out: it is a lock. */
+  readonly result?: WantedResult;
+}
+
+/** A caller that runs a body, or gets the result of another run. */
+export interface WantedResult {
+  /** The token of the first run that it has waited for: that run's result is for it. 0: none. */
+  seen: number;
+  /** What its call resolves with for a result that is there. */
+  found(kept: Kept): unknown;
+}
+
+/** A result that Redis remembers. `rest`: for how many ms new callers get it. */
+export interface Kept {
+  readonly text: string;
+  readonly token: number;
+  readonly rest: number;
 }
 
 /**

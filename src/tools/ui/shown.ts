@@ -6,7 +6,7 @@
 export const LONG_WAIT = 10_000;
 
 /** As `locks.list()` has it. */
-type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
+type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "remember" | "redisson";
 
 /** A holder or a waiter. */
 export interface ShownParty {

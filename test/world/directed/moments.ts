@@ -10,6 +10,7 @@ type Fault = () => void;
 /** Scripts that do the same: the first one of a client, and one for several holds. */
 const FORMS: Readonly<Record<string, string>> = {
   "first-acquire": "acquire",
+  "first-take": "take",
   "first-recheck": "recheck",
   "renew-stays": "renew",
 };

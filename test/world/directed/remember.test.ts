@@ -1,0 +1,213 @@
+import { describe, expect, test } from "vitest";
+import { type Scene, scene } from "./scene.ts";
+import type { SceneProcess } from "./scene-process.ts";
+import { BY_MESSAGE, L, R } from "./steps.ts";
+
+// docs/guarantees.md: results that callers share.
+
+const KEEP = 60_000;
+type Options = Partial<Parameters<SceneProcess["client"]["remember"]>[1]>;
+
+/** A body that takes so long, and returns how many have run by then. */
+class Job {
+  runs = 0;
+  /** Bodies whose lease was held, at a time. */
+  most = 0;
+  readonly #inside = new Set<{ readonly held: boolean }>();
+
+  call(one: SceneProcess, ms = 20, { keep = KEEP, ...options }: Options = {}, fails = false) {
+    return one.does(() =>
+      one.client.remember("x", { keep, ...options }, async (run) => {
+        const mine = ++this.runs;
+        this.#inside.add(run);
+        this.most = Math.max(this.most, [...this.#inside].filter(({ held }) => held).length);
+        await one.sleep(ms);
+        this.#inside.delete(run);
+        if (fails) throw new Error(`run ${mine} has failed`);
+        return mine;
+      }),
+    );
+  }
+}
+
+const failure = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
+const valueOf = (call: Promise<{ value: unknown }>): Promise<unknown> => call.then(({ value }) => value);
+
+/** Its processes receive messages. */
+async function warm(world: Scene, ...all: SceneProcess[]): Promise<void> {
+  const [first, ...others] = all;
+  if (!first) return;
+  const job = new Job();
+  const running = job.call(first, 100, { keep: 0 });
+  await world.pass(5);
+  await Promise.all([running, ...others.map((one) => job.call(one, 0, { keep: 0 }))]);
+  const back = job.call(others[0] ?? first, 100, { keep: 0 });
+  await world.pass(5);
+  await Promise.all([back, job.call(first, 0, { keep: 0 })]);
+  await first.does(() => first.client.forget("x"));
+}
+
+test(
+  "first calls in two processes at once: one body, one value",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    const job = new Job();
+    const all = await Promise.all([job.call(one), job.call(two), job.call(two)]);
+    expect(all.map(({ value }) => value)).toEqual([1, 1, 1]);
+    expect(all.filter(({ ran }) => ran)).toHaveLength(1);
+    expect(new Set(all.map(({ token, at }) => `${token} ${at}`)).size).toBe(1);
+    expect(await job.call(two)).toMatchObject({ value: 1, ran: false });
+    expect(job.runs).toBe(1);
+  }),
+);
+
+test("the result is stored between a caller's answer that it is held and its queueing", async () => {
+  for (let ms = 0; ms < 3; ms += 0.1)
+    await scene(async (world) => {
+      const [one, two] = world.processes(2);
+      const job = new Job();
+      const first = job.call(one, 20 + ms, { keep: 0 });
+      await world.pass(20);
+      const second = job.call(two, 20, { keep: 0 });
+      // One that came after the end runs.
+      expect([1, 2]).toContain(await valueOf(second));
+      expect(await valueOf(first)).toBe(1);
+      expect(job.most).toBe(1);
+    })();
+});
+
+test(
+  "the body throws, and three processes wait: one after another runs until one succeeds",
+  scene(async (world) => {
+    const all = world.processes(4);
+    await warm(world, ...all);
+    const [one, two, three, four] = all;
+    const job = new Job();
+    const calls = [job.call(one, 20, {}, true)];
+    for (const [process, fails] of [
+      [two, true],
+      [three, false],
+      [four, false],
+    ] as const) {
+      await world.pass(2);
+      calls.push(job.call(process, 20, {}, fails));
+    }
+    const ended = await Promise.all(calls.map(failure));
+    expect(ended.slice(0, 2).map((error) => (error as Error).message)).toEqual([
+      "run 1 has failed",
+      "run 2 has failed",
+    ]);
+    expect(ended.slice(2)).toMatchObject([{ value: 3 }, { value: 3 }]);
+    expect([job.runs, job.most]).toEqual([3, 1]);
+  }),
+);
+
+test(
+  "the answer to the command that stores it is lost, and it is sent again: it is stored once",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const lost = one.on("finish").executed(() => one.commands.cut({ back: 300 }));
+    const first = job.call(one, 20, { keep: 5_000 });
+    await world.pass(5);
+    const second = await job.call(two);
+    await lost;
+    const { token, at, ran } = await first;
+    expect([ran, token, at]).toEqual([true, second.token, second.at]);
+    const { remaining = 0 } = (await two.does(() => two.client.remembered("x"))) ?? {};
+    expect(remaining).toBeGreaterThan(4_000);
+    expect(remaining).toBeLessThan(5_000 - 250);
+    expect(job.runs).toBe(1);
+  }),
+);
+
+describe("a run that was paused for longer than its lease", () => {
+  /** The first one's body ends after a pause in which the next one begins. */
+  async function paused(world: Scene, ms: number, fails = false) {
+    const [one, two, three] = world.processes(3);
+    await warm(world, one, two, three);
+    const job = new Job();
+    const old = job.call(one, 10);
+    await world.pass(5);
+    const next = job.call(two, ms, {}, fails);
+    await world.pass(2);
+    one.pause(L + 500);
+    return { job, old, next, one, two, three };
+  }
+
+  test(
+    "and ends after the next one has stored: it is refused, and the others have the newer value",
+    scene(async (world) => {
+      const { job, old, next, three } = await paused(world, 50);
+      expect(await valueOf(next)).toBe(2);
+      expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
+      expect(await valueOf(job.call(three))).toBe(2);
+      expect([job.runs, job.most]).toEqual([2, 1]);
+    }),
+  );
+
+  test(
+    "and ends while the next one runs: new callers have its value until the next one's is there",
+    scene(async (world) => {
+      const { job, old, next, one, three } = await paused(world, 5_000);
+      const waiting = world.pass(L + 100).then(() => job.call(three));
+      expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
+      await world.pass(10);
+      expect(await valueOf(job.call(one))).toBe(1);
+      expect(await valueOf(next)).toBe(2);
+      expect(await valueOf(waiting)).toBe(2);
+      expect(await valueOf(job.call(three))).toBe(2);
+      expect([job.runs, job.most]).toEqual([2, 1]);
+    }),
+  );
+
+  test(
+    "and ends after the next one has thrown: its value is stored, and the next waiter finds it",
+    scene(async (world) => {
+      const { job, old, next, three } = await paused(world, 50, true);
+      expect(await failure(next)).toMatchObject({ message: "run 2 has failed" });
+      expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
+      await world.pass(10);
+      expect(await valueOf(job.call(three))).toBe(1);
+      expect(job.runs).toBe(2);
+    }),
+  );
+});
+
+test.each([
+  ["forget()", KEEP, (one: SceneProcess) => one.does(() => one.client.forget("x"))],
+  ["its time", 10, () => null],
+] as const)("a copy of the command that stores it arrives after %s: nothing is stored", (_, keep, ends) =>
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const cut = one.on("finish").sent(() => one.commands.cut({ copies: 20_000, back: 20 }));
+    await job.call(one, 20, { keep });
+    await cut;
+    await ends(two);
+    await world.pass(16_000);
+    expect(await two.does(() => two.client.remembered("x"))).toBeNull();
+    await one.on("finish").executed();
+    expect(await two.does(() => two.client.remembered("x"))).toBeNull();
+    expect(await valueOf(job.call(two))).toBe(2);
+  })(),
+);
+
+test(
+  "the message is lost, and the result is for waiting callers only: a re-check finds it",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const first = job.call(one, 20, { keep: 0 });
+    await world.pass(5);
+    const second = job.call(two, 20, { keep: 0 });
+    await world.pass(5);
+    two.messages.freezeReplies(10_000);
+    const { took } = await world.timed(Promise.all([first, second]));
+    expect(took).toBeLessThan(R + 2 * BY_MESSAGE);
+    expect([(await second).value, job.runs]).toEqual([1, 1]);
+  }),
+);
