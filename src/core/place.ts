@@ -916,7 +916,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     if (!hold) return DONE;
     this.#learn();
     const release = this.#release(hold, by, held);
-    if (first && line.waiting > 0 && kind.yield && this.resource.isHeard && !isEnding) {
+    if (first && line.waiting > 0 && kind.yield && !kind.asksTwice && this.resource.isHeard && !isEnding) {
       // Releases it and queues a new one in one command.
       const next = context.newHold(kind, this.name, this, first.terms.label);
       this.to(ASKING, next);

@@ -45,21 +45,23 @@ export interface Proof {
 }
 
 /**
- * The lock whose holder runs a body for all callers: a fair lock with its own keys, whose acquire also
- * answers what is remembered, and whose release stores it. Positions of arguments are defined only here
+ * The lock whose holder runs a body for all callers: a lock with its own keys, one place in the queue for
+ * all callers of a process, and no local hand-offs, whose acquire also answers what is remembered, and
+ * whose release stores it. Positions of arguments are defined only here
  * and in the headers under lua/remember.
  */
 export class RememberKind extends HandoffKind {
   override readonly label = "remember";
   override readonly eventKind = "remember";
   override readonly protocol = "remember";
+  override readonly hasStays = false;
   readonly asksTwice = true;
   readonly #finishing = new Map<string, Finishing>();
   /** The last one of each run that is under way. */
   readonly #proofs = new Map<string, Proof>();
 
   constructor(commands: Commands, replication: Replication | null, window: number) {
-    super(commands, replication, true, 0, window);
+    super(commands, replication, false, 0, window);
   }
 
   protected override keysAt(name: string): LockKeys {

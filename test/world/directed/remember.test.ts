@@ -31,7 +31,7 @@ class Job {
 }
 
 const failure = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
-const valueOf = (call: Promise<{ value: unknown }>): Promise<unknown> => call.then(({ value }) => value);
+const got = (call: Promise<{ value: unknown }>): Promise<unknown> => call.then(({ value }) => value);
 
 /** Its processes receive messages. */
 async function warm(world: Scene, ...all: SceneProcess[]): Promise<void> {
@@ -70,8 +70,8 @@ test("the result is stored between a caller's answer that it is held and its que
       await world.pass(20);
       const second = job.call(two, 20, { keep: 0 });
       // One that came after the end runs.
-      expect([1, 2]).toContain(await valueOf(second));
-      expect(await valueOf(first)).toBe(1);
+      expect([1, 2]).toContain(await got(second));
+      expect(await got(first)).toBe(1);
       expect(job.most).toBe(1);
     })();
 });
@@ -140,9 +140,9 @@ describe("a run that was paused for longer than its lease", () => {
     "and ends after the next one has stored: it is refused, and the others have the newer value",
     scene(async (world) => {
       const { job, old, next, three } = await paused(world, 50);
-      expect(await valueOf(next)).toBe(2);
+      expect(await got(next)).toBe(2);
       expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
-      expect(await valueOf(job.call(three))).toBe(2);
+      expect(await got(job.call(three))).toBe(2);
       expect([job.runs, job.most]).toEqual([2, 1]);
     }),
   );
@@ -154,10 +154,10 @@ describe("a run that was paused for longer than its lease", () => {
       const waiting = world.pass(L + 100).then(() => job.call(three));
       expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
       await world.pass(10);
-      expect(await valueOf(job.call(one))).toBe(1);
-      expect(await valueOf(next)).toBe(2);
-      expect(await valueOf(waiting)).toBe(2);
-      expect(await valueOf(job.call(three))).toBe(2);
+      expect(await got(job.call(one))).toBe(1);
+      expect(await got(next)).toBe(2);
+      expect(await got(waiting)).toBe(2);
+      expect(await got(job.call(three))).toBe(2);
       expect([job.runs, job.most]).toEqual([2, 1]);
     }),
   );
@@ -169,7 +169,7 @@ describe("a run that was paused for longer than its lease", () => {
       expect(await failure(next)).toMatchObject({ message: "run 2 has failed" });
       expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
       await world.pass(10);
-      expect(await valueOf(job.call(three))).toBe(1);
+      expect(await got(job.call(three))).toBe(1);
       expect(job.runs).toBe(2);
     }),
   );
@@ -191,7 +191,7 @@ test.each([
     expect(await two.does(() => two.client.remembered("x"))).toBeNull();
     await one.on("finish").executed();
     expect(await two.does(() => two.client.remembered("x"))).toBeNull();
-    expect(await valueOf(job.call(two))).toBe(2);
+    expect(await got(job.call(two))).toBe(2);
   })(),
 );
 
@@ -209,5 +209,47 @@ test(
     const { took } = await world.timed(Promise.all([first, second]));
     expect(took).toBeLessThan(R + 2 * BY_MESSAGE);
     expect([(await second).value, job.runs]).toEqual([1, 1]);
+  }),
+);
+
+test.each([0, KEEP])(
+  "callers of the runner's own process have its value after one more command, with keep: %i",
+  (keep) =>
+    scene(async (world) => {
+      const [one, two] = world.processes(2);
+      await warm(world, one, two);
+      const job = new Job();
+      const calls = [job.call(one, 20, { keep })];
+      await world.pass(5);
+      for (let i = 0; i < 50; i++) calls.push(job.call(one, 20, { keep }));
+      const before = one.sent;
+      expect(await Promise.all(calls.map(got))).toEqual(calls.map(() => 1));
+      expect([job.runs, one.sent - before]).toEqual([1, 2]);
+    })(),
+);
+
+// One script tells so many; the next waiter is granted the lock, and tells the next ones.
+const TOLD = 256;
+
+test(
+  "more processes wait than one script tells, and the one that is granted then stands still: no other body runs",
+  scene(async (world) => {
+    const all: SceneProcess[] = world.processes(TOLD + 8);
+    const first = all.shift() as SceneProcess;
+    const job = new Job();
+    const running = job.call(first, 3_000, { keep: 0 });
+    await world.pass(5);
+    const calls: Promise<unknown>[] = [];
+    for (const one of all) {
+      calls.push(got(job.call(one, 20, { keep: 0 })));
+      await world.pass(2);
+    }
+    const frozen = all[TOLD];
+    const since = world.now();
+    void first.on("finish").executed(() => frozen?.pause(5_000));
+    await running;
+    expect(await Promise.all(calls)).toEqual(calls.map(() => 1));
+    expect(world.now() - since).toBeLessThan(3_000 + 5_000 + R);
+    expect(job.runs).toBe(1);
   }),
 );
