@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Dice } from "../dice.ts";
+import { EPOCH } from "../simulated-process.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { L } from "./steps.ts";
@@ -25,6 +26,8 @@ class History {
   readonly forgotten: { readonly began: number; readonly ended: number }[] = [];
   readonly inside = new Set<{ readonly held: boolean; readonly token: number }>();
   readonly values = new Map<number, number>();
+  /** How long the results of runs that have ended are for new callers, in ms, by token. */
+  readonly keeps = new Map<number, number>();
   bodies = 0;
   open = 0;
 
@@ -39,6 +42,11 @@ class History {
     if (known !== undefined && known !== value)
       throw new Error(`two values of token ${one.token}: ${known} and ${value}`);
     this.values.set(one.token, value);
+    if (one.ran) this.keeps.set(one.token, one.keep);
+    const keep = this.keeps.get(one.token);
+    const stored = one.at - EPOCH;
+    if (!one.ran && keep !== undefined && stored + keep < one.began - 2 && stored < one.began - 2)
+      throw new Error(`a call got token ${one.token}, which new callers had got for ${keep} ms only`);
     for (const earlier of this.ended) {
       if (earlier.ended >= one.began || earlier.at === 0) continue;
       if (earlier.token > one.token)

@@ -253,3 +253,46 @@ test(
     expect(job.runs).toBe(1);
   }),
 );
+
+test(
+  "a place has waited for a run, and a caller comes there after its end: that one runs",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const first = job.call(one, 20, { keep: 0 });
+    await world.pass(5);
+    const waiting = got(job.call(two, 20, { keep: 0 }));
+    await world.pass(5);
+    two.messages.freezeReplies(10_000);
+    await first;
+    await world.pass(100);
+    const newcomer = got(job.call(two, 20, { keep: 0 }));
+    expect(await waiting).toBe(1);
+    expect(await newcomer).toBe(2);
+  }),
+);
+
+test(
+  "a caller has waited for two runs: the first one's late result is for it",
+  scene(async (world) => {
+    const [one, two, three] = world.processes(3);
+    await warm(world, one, two, three);
+    const job = new Job();
+    const old = job.call(one, 10, { keep: 0 });
+    await world.pass(5);
+    const next = job.call(two, 5_000, { keep: 0 }, true);
+    await world.pass(2);
+    const waiting = got(job.call(three, 10, { keep: 0 }));
+    await world.pass(1);
+    one.pause(L + 2_500);
+    // Its place is lost while the second one runs, and it queues again.
+    await world.until(() => job.runs === 2);
+    world.redis.dropKey("holdfast:remember:{x}:queue");
+    await three.on("take").executed();
+    expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
+    expect(await failure(next)).toMatchObject({ message: "run 2 has failed" });
+    expect(await waiting).toBe(1);
+    expect(job.runs).toBe(2);
+  }),
+);
