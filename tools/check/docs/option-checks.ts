@@ -36,6 +36,7 @@ const OPTIONS = [
     page: "docs/options.md",
   },
   { file: "src/api/once.ts", types: ["OnceOptions"], page: "docs/options.md" },
+  { file: "src/api/remember.ts", types: ["RememberOptions"], page: "docs/remember.md" },
   { file: "src/api/semaphore.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
   { file: "src/api/election.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
   { file: "src/spin.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
