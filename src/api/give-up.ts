@@ -12,7 +12,8 @@ import {
  * "timeout": the same for all of its `wait`. "aborted": its `signal`. "closed": the client.
  * "unavailable": Redis gave no usable answer. "unreplicated": too few replicas had it. "refused":
  * no wait would have helped; the error says why. "reentered": its scope got the lock by another
- * call, and this one has entered that.
+ * call, and this one has entered that. "served": another caller of `remember` has run, and this one
+ * has its result.
  */
 export type GiveUpReason =
   | "busy"
@@ -22,7 +23,8 @@ export type GiveUpReason =
   | "unavailable"
   | "unreplicated"
   | "refused"
-  | "reentered";
+  | "reentered"
+  | "served";
 
 const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
   "DEADLOCK",
@@ -37,9 +39,13 @@ const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
  */
 export const OVERTAKEN = new Error("another call of the same scope got the lock");
 
+/** Why a call of `remember` leaves: there is a result. This error never leaves the package. */
+export const SERVED = new Error("a result is there");
+
 /** Any error that is not ours is the reason of the caller's signal. */
 export function reasonOf(error: unknown): GiveUpReason {
   if (error === OVERTAKEN) return "reentered";
+  if (error === SERVED) return "served";
   if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
   if (error instanceof ClientClosedError) return "closed";
   if (error instanceof NotReplicatedError) return "unreplicated";

@@ -1,3 +1,4 @@
+import { SERVED } from "../api/give-up.ts";
 import { FIRST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
@@ -178,6 +179,7 @@ export class Line extends LinkedList<Waiter> {
       if (kept.rest <= 0 && (result.seen === 0 || kept.token < result.seen)) continue;
       this.remove(caller);
       caller.serve(result.found(kept));
+      this.#port.gaveUp(this.#name, caller, SERVED);
     }
   }
 

@@ -1,4 +1,4 @@
-import { isLockLost, ResultError } from "../api/errors.ts";
+import { ClientClosedError, isLockLost, LockLostError, ResultError } from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { Remembered, RememberedNow, ResultRun, RunWanted } from "../api/remember.ts";
 import { itself, SharedLease } from "../core/lease/shared-lease.ts";
@@ -70,9 +70,12 @@ export class Remembering {
       await lease.leave().catch((failure: unknown) => {
         if (!isLockLost(failure)) events.report(failure);
       });
-      if (finishing.at === 0 && !lease.loss) this.#late(finishing);
-    } else await this.#kind.finish(finishing).catch(() => this.#late(finishing));
+      if (finishing.at === 0 && !finishing.isRefused) this.#late(finishing);
+    } else if (!this.#manager.isClosed && clocks.mono.now() < finishing.until)
+      await this.#kind.finish(finishing).catch(() => this.#late(finishing));
     if (lease.loss) throw lease.loss;
+    // RACE: its deadline passed while the command was under way.
+    if (finishing.isRefused) throw new LockLostError(name, "taken", undefined, undefined, null, lease.noun);
     if (why !== null) throw new ResultError(name, why, value, cause);
     const at = Math.floor(finishing.at / 1_000);
     return { value: result.state === "u" ? (undefined as T) : JSON.parse(result.json), ran: true, token, at };
@@ -81,18 +84,22 @@ export class Remembering {
   /** Its result is stored as soon as Redis answers, as long as it counts. */
   #late(finishing: Finishing): void {
     const left = finishing.until - clocks.mono.now();
-    const withdraw = () => this.#kind.finish(finishing);
+    const withdraw = async (): Promise<void> => {
+      if (clocks.mono.now() < finishing.until) await this.#kind.finish(finishing);
+    };
     if (left > 0) this.#manager.cleanup.add({ withdraw }, finishing.hold, left);
   }
 
   async remembered<T>(name: string): Promise<RememberedNow<T> | null> {
+    if (this.#manager.isClosed) throw new ClientClosedError(name);
     const kept = await this.#kind.show(name);
     if (!kept) return null;
     const { value, token, at } = decode<T>(name, kept, undefined);
     return { value, token, at, remaining: kept.rest };
   }
 
-  forget(name: string): Promise<boolean> {
+  async forget(name: string): Promise<boolean> {
+    if (this.#manager.isClosed) throw new ClientClosedError(name);
     return this.#kind.forget(name);
   }
 }

@@ -35,6 +35,8 @@ export interface Finishing {
   readonly until: number;
   /** When it was stored, the server's time in µs. 0: no answer has said so. */
   at: number;
+  /** A newer run has its result stored, or runs: this one was not. */
+  isRefused: boolean;
 }
 
 /** An answer that a hold owns the lock: at that server's time in µs, to a command that was sent then. */
@@ -120,7 +122,7 @@ export class RememberKind extends HandoffKind {
   /** From now on the end of this hold stores a result. */
   finishes(hold: Hold, { at, sent }: Proof, result: Result): Finishing {
     const late = at === 0 ? 0 : at + codes.LATE_RESULT * 1_000;
-    const finishing = { hold, result, late, until: sent + codes.LATE_RESULT, at: 0 };
+    const finishing = { hold, result, late, until: sent + codes.LATE_RESULT, at: 0, isRefused: false };
     this.#finishing.set(hold.id, finishing);
     this.#proofs.delete(hold.id);
     return finishing;
@@ -164,6 +166,7 @@ export class RememberKind extends HandoffKind {
       late: late === 0 ? "" : micros(late),
     });
     if (answer.is === "released") finishing.at = answer.at;
+    else finishing.isRefused = true;
     this.#finishing.delete(hold.id);
     return { is: answer.is };
   }

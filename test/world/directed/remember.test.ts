@@ -296,3 +296,28 @@ test(
     expect(job.runs).toBe(2);
   }),
 );
+
+// A newer result has come and gone by then, and Redis has forgotten which was the last one.
+test(
+  "a renewal is answered after the run was lost, about a late copy of its first command: its result comes too late",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const copied = one.on("take").sent(() => one.commands.cut({ copies: 3_000, back: 20 }));
+    const old = failure(job.call(one, 61_600, { lease: 1_000 }));
+    await copied;
+    // The process stands still too: it reads the answer before its timers ring.
+    const renewal = one.on("renew").executed();
+    await one.on("renew").sent(() => {
+      one.commands.freeze(3_200);
+      one.pause(3_400);
+    });
+    const next = await job.call(two, 20, { lease: 1_000, keep: 0 });
+    expect(next.value).toBe(2);
+    await renewal;
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    await world.pass(2_000);
+    expect(await two.does(() => two.client.remembered("x"))).toBeNull();
+  }),
+);
