@@ -61,11 +61,10 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
   },
   // Candidates are only visible in its keys, which the list can find.
   election: async (locks, name) => {
-    const pattern = name.replace(/[*?[\]\\]/g, "\\$&");
     const leader = await locks.election(name).leader();
     if (leader === null) return [];
     const found: Looked[] = [];
-    for await (const one of locks.list({ match: pattern, kind: "election" })) {
+    for await (const one of locks.list({ match: literal(name), kind: "election" })) {
       // RACE: the lead may have changed between the two answers: then this value would be shown
       // with another leader.
       const isSame = one.holder?.token === leader.token;
@@ -73,7 +72,16 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
     }
     return found;
   },
+  remember: async (locks, name) => {
+    const found: Looked[] = [];
+    for await (const one of locks.list({ match: literal(name), kind: "remember" }))
+      found.push({ ...one, value: null });
+    return found;
+  },
 };
+
+/** The pattern that matches this name only. */
+const literal = (name: string): string => name.replace(/[*?[\]\\]/g, "\\$&");
 
 function shown({ holders, waiters, ...rest }: Omit<Listed, "holder" | "heldFor" | "remaining">): Looked[] {
   if (holders.length === 0 && !waiters?.length) return [];
