@@ -16,6 +16,7 @@ export {
   DeadlockError,
   type DeadlockLink,
   FencedWriteError,
+  FingerprintError,
   isLockLost,
   LockError,
   type LockErrorCode,
@@ -26,6 +27,7 @@ export {
   LockWantedError,
   NotReplicatedError,
   PermitsError,
+  ResultError,
   StaleTokenError,
   TransactionError,
 } from "./api/errors.ts";
@@ -52,6 +54,7 @@ export type { HoldingParty, Party, WaitingParty } from "./api/party.ts";
 export type { ReadWriteInspection, ReadWriteLock } from "./api/read-write-lock.ts";
 export type { ClusterLike, NodeRedisLike, RedisArgument, RedisLike, SubscriberLike } from "./api/redis.ts";
 export type { ReentranceOptions } from "./api/reentrance.ts";
+export type { Remembered, RememberedNow, RememberOptions, ResultRun } from "./api/remember.ts";
 export type {
   PermitBody,
   PermitLease,
