@@ -1,58 +1,145 @@
-import { createLockClient, type LockClient } from "holdfast";
-import type { Redis } from "ioredis";
-import { connect, figure, ms, prove, sleep } from "./support.ts";
+import { once } from "node:events";
+import { createLockClient } from "holdfast";
+import { connect, figure, ms, prove, startProcess, until, word } from "./support.ts";
 
-let loads = 0;
+const redis = connect();
+const locks = createLockClient(redis);
+const [, , role, key = ""] = process.argv;
 
-async function load(_: string, signal: AbortSignal): Promise<string> {
-  loads++;
-  await sleep(200, undefined, { signal });
-  return "a report that takes long";
+/** The expensive work. It takes until the test lets it end, here in Redis. */
+async function load(id: string, signal: AbortSignal): Promise<{ rows: number; by: number }> {
+  const rows = await redis.incr(`loads:${id}`);
+  await until("the report is done", async () => signal.aborted || (await redis.exists(`done:${id}`)) === 1);
+  signal.throwIfAborted();
+  return { rows, by: process.pid };
 }
 
-function cacheOf(redis: Redis, locks: LockClient): (key: string) => Promise<string> {
-  // #region cached
-  const filling = new Map<string, Promise<string>>(); // of this process: one call is enough for each key
+// #region cached
+/** The report, for all callers of all processes. One of them loads it, at most once a minute. */
+async function cached(id: string): Promise<{ rows: number }> {
+  const { value } = await locks.remember(`report:${id}`, { keep: 60_000 }, (run) => load(id, run.signal));
+  return value;
+}
+// #endregion
 
-  async function cached(key: string): Promise<string> {
-    const hit = await redis.get(key);
-    if (hit !== null) return hit;
-    const begun = filling.get(key) ?? fill(key).finally(() => filling.delete(key));
-    filling.set(key, begun);
-    return begun;
-  }
+const PROCESSES = 16;
+const CALLERS = 1_000;
 
-  function fill(key: string): Promise<string> {
-    return locks.lock(`fill:${key}`).withLock(async (lease) => {
-      const filled = await redis.get(key); // by the process that held the lock before this one
-      if (filled !== null) return filled;
-      const value = await load(key, lease.signal);
-      await redis.set(key, value, "PX", 60_000);
-      return value;
-    });
-  }
-  // #endregion
-  return cached;
+/** Of Redis: scripts that ran, messages of all kinds, and those that tell a process of a result. */
+interface Counts {
+  readonly scripts: number;
+  readonly messages: number;
+  readonly told: number;
 }
 
-const processes = Array.from({ length: 4 }, () => {
-  const redis = connect();
-  const locks = createLockClient(redis);
-  return { redis, locks, cached: cacheOf(redis, locks) };
+/** What Redis has done so far. Counted without MONITOR, which would slow down what is measured. */
+async function countTold(): Promise<{ counts: () => Promise<Counts>; quit: () => Promise<unknown> }> {
+  let told = 0;
+  const messages = connect();
+  messages.on("pmessage", (_pattern, _channel, text: string) => {
+    if (text.startsWith("ready ")) told++;
+  });
+  await messages.psubscribe("*");
+  const counts = async (): Promise<Counts> => {
+    const calls: Record<string, number> = {};
+    const stats = await redis.info("commandstats");
+    // An EVALSHA that fails does not know the script yet, and is an EVAL then.
+    for (const [, name = "", all, failed] of stats.matchAll(
+      /^cmdstat_(\w+):calls=(\d+),.*?failed_calls=(\d+)/gm,
+    ))
+      calls[name] = Number(all) - Number(failed);
+    const { eval: full = 0, evalsha = 0, fcall = 0, publish = 0, spublish = 0 } = calls;
+    await messages.ping(); // what was published before has arrived
+    return { scripts: full + evalsha + fcall, messages: publish + spublish, told };
+  };
+  return { counts, quit: () => messages.quit() };
+}
+
+const minus = (one: Counts, other: Counts): Counts => ({
+  scripts: one.scripts - other.scripts,
+  messages: one.messages - other.messages,
+  told: one.told - other.told,
 });
-const key = `report:${process.pid}`;
 
-const began = performance.now();
-const values = await Promise.all(
-  processes.flatMap(({ cached }) => Array.from({ length: 50 }, () => cached(key))),
-);
-const took = performance.now() - began;
-prove(loads === 1, "200 callers on 4 connections load once");
-prove(new Set(values).size === 1, "all of them get the value");
-figure("200 callers, one load of 200 ms", ms(took));
+/** A process without messages asks after 100, 200, 400 ms …, and each time that is one script more. */
+const tries = (time: number): number => (time < 100 ? 0 : 1 + Math.ceil(Math.log2(time / 100)));
 
-for (const { redis, locks } of processes) {
+/** A process in the queue re-checks every 1.5 s or more, a quarter sooner at most. */
+const rechecks = (time: number): number => Math.floor(time / 1_125);
+
+if (role !== undefined) {
+  process.on("message", async ([round, callers]: [string, number]) => {
+    const reports = await Promise.all(Array.from({ length: callers }, () => cached(`${key}-${round}`)));
+    process.send?.(JSON.stringify(reports));
+  });
+  await redis.ping();
+  process.send?.("ready");
+  await once(process, "disconnect");
   await locks.close();
-  await redis.del(key);
+  await redis.quit();
+} else {
+  const name = `${process.pid}`;
+  const fleet = Array.from({ length: PROCESSES }, () => startProcess(import.meta.url, "process", name));
+  await Promise.all(fleet.map(word));
+  const { counts, quit } = await countTold();
+
+  /** All callers come at once, and the work ends when all processes but one wait. */
+  const stampede = async (round: string): Promise<{ ran: Counts; queued: number; took: number }> => {
+    const id = `${name}-${round}`;
+    const before = await counts();
+    const began = performance.now();
+    const answers = fleet.map(word);
+    fleet.forEach((child, i) => {
+      child.send([round, Math.floor(CALLERS / PROCESSES) + (i < CALLERS % PROCESSES ? 1 : 0)]);
+    });
+    const queue = `holdfast:remember:{report:${id}}:queue`;
+    await until("the others wait", async () => (await redis.zcard(queue)) === PROCESSES - 1);
+    const queued = performance.now() - began;
+    await redis.set(`done:${id}`, 1);
+    const reports = (await Promise.all(answers)).flatMap((all) => JSON.parse(all) as object[]);
+    const took = performance.now() - began;
+    const ran = minus(await counts(), before);
+    prove((await redis.get(`loads:${id}`)) === "1", "1 000 callers in 16 processes load once");
+    prove(reports.length === CALLERS, "all of them are answered");
+    prove(new Set(reports.map((report) => JSON.stringify(report))).size === 1, "with one report");
+    figure(
+      `1 000 callers in 16 processes, ${round} round`,
+      `${ran.scripts} scripts, ${ran.messages} messages, of them ${ran.told} of the result; ` +
+        `all answered ${ms(took - queued)} after the end`,
+    );
+    return { ran, queued, took };
+  };
+
+  // Each process tries, subscribes and probes its channel, queues, and reads: all but one, which runs.
+  const first = await stampede("first");
+  prove(
+    first.ran.scripts <= 65 + 15 * (tries(first.queued) + rechecks(first.took)),
+    `about 65 scripts: ${first.ran.scripts} in ${ms(first.took)}`,
+  );
+  prove(first.ran.told >= 15 && first.ran.told <= 16, `a message for each process: ${first.ran.told}`);
+  prove(first.ran.messages <= 16 + first.ran.told, `and one to try its channel: ${first.ran.messages}`);
+
+  // Their channels are known: each process queues and reads.
+  const second = await stampede("second");
+  prove(
+    second.ran.scripts <= 33 + 15 * rechecks(second.took),
+    `at most 33 scripts: ${second.ran.scripts} in ${ms(second.took)}`,
+  );
+  prove(second.ran.told === 15 && second.ran.messages === 15, `15 messages: ${second.ran.messages}`);
+
+  // A hit.
+  const before = await counts();
+  prove((await cached(`${name}-second`)).rows === 1, "a later caller gets the report");
+  const hit = minus(await counts(), before);
+  prove(hit.scripts === 1 && hit.messages === 0, `by one command: ${JSON.stringify(hit)}`);
+
+  for (const child of fleet) child.disconnect();
+  await Promise.all(fleet.map((child) => child.exitCode ?? once(child, "exit")));
+  for (const round of ["first", "second"]) {
+    await locks.forget(`report:${name}-${round}`);
+    await redis.del(`loads:${name}-${round}`, `done:${name}-${round}`);
+  }
+  await quit();
+  await locks.close();
   await redis.quit();
 }

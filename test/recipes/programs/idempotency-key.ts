@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createLockClient, type LockError } from "holdfast";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { createLockClient, FingerprintError, LockTimeoutError, LockUnavailableError } from "holdfast";
 import { connect, figure, ms, prove, startProcess, until, word } from "./support.ts";
 
 interface Reply {
@@ -9,98 +12,143 @@ interface Reply {
 }
 
 const redis = connect();
-const [, , role, ...words] = process.argv;
+const [, , role] = process.argv;
 /** Short where the process is to die or stop: the others wait for that long. */
 const leaseTime = role === "victim" || role === "sleeper" ? 2_000 : 30_000;
 const locks = createLockClient(redis, { leaseTime });
 
 /** The bank, in Redis here. It makes one charge for each key, and answers once the test lets it. */
-async function charge(amount: string, { key }: { key: string; signal: AbortSignal }): Promise<Reply> {
+async function charge(
+  amount: string,
+  { idempotencyKey: key }: { idempotencyKey: string; signal: AbortSignal },
+): Promise<Reply> {
   await redis.incr(`asked:${key}`);
   await redis.set(`charge:${key}`, `charge ${process.pid} of ${amount}`, "NX");
-  process.send?.("charged");
   if (role === "victim") process.kill(process.pid, "SIGKILL"); // charged, and not remembered
   await until("the bank to answer", async () => (await redis.exists(`open:${key}`)) === 1);
+  if (amount === "0 EUR") throw new Error("the bank is away");
   return { status: 201, body: `${await redis.get(`charge:${key}`)}, told by ${process.pid}` };
 }
 
 // #region pay
-/** The first request with a key runs, and the others get its reply. Null: it still runs after `wait`. */
-async function pay(key: string, amount: string, wait = 0): Promise<Reply | null> {
-  const record = `idempotency:${key}`;
-  const print = createHash("sha256").update(amount).digest("hex"); // of the whole request
-  const remembered = async (): Promise<Reply | null> => {
-    const found = JSON.parse((await redis.get(record)) ?? "null");
-    if (found && found.print !== print) return { status: 422, body: "another request had this key" };
-    return found?.reply ?? null;
-  };
+/** POST with an `Idempotency-Key`: the first request with a key pays, and later ones get its reply. */
+async function pay(account: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    const key = String(request.headers["idempotency-key"] ?? "");
+    if (key === "" || key.length > 100) return void response.writeHead(400).end();
+    const body = await text(request);
+    const fingerprint = createHash("sha256").update(`${request.url} ${body}`).digest("hex");
+    const options = { keep: 86_400_000, wait: 0, fingerprint };
+    const { value, ran } = await locks.remember(`pay:${account}:${key}`, options, (run) =>
+      charge(body, { idempotencyKey: run.name, signal: run.signal }),
+    );
+    if (!ran) response.setHeader("idempotent-replayed", "true");
+    response.writeHead(value.status).end(value.body);
+  } catch (error) {
+    const status = statusOf(error);
+    if (status >= 500) console.error(error);
+    response.writeHead(status).end();
+  }
+}
 
-  const early = await remembered();
-  if (early) return early;
-  await using lease = await locks.lock(record).tryLock({ wait });
-  if (!lease) return null; // answer 409
-  const late = await remembered(); // another request ran while this one waited
-  if (late) return late;
-  const reply = await charge(amount, { key, signal: lease.signal });
-  // NX: if the lock was lost and another request ran, the first reply stays the only one
-  await redis.set(record, JSON.stringify({ print, reply }), "PX", 86_400_000, "NX");
-  return await remembered();
+function statusOf(error: unknown): number {
+  if (error instanceof LockTimeoutError) return 409; // the first request with this key still runs
+  if (error instanceof FingerprintError) return 422; // the key was used for another request
+  return error instanceof LockUnavailableError ? 503 : 500; // 503: Redis is away, and nothing was done
 }
 // #endregion
 
-const [key = "", amount = ""] = words;
+const failures: string[] = [];
+console.error = ({ message }: Error): void => void failures.push(message);
+const server = createServer((request, response) => void pay("alice", request, response));
+await once(server.listen(0, "127.0.0.1"), "listening");
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/payments`;
+
+/** "201 charge 1 of 42 EUR", "201 charge 1 of 42 EUR (again)", "409" */
+async function post(to: string, key: string, amount: string): Promise<string> {
+  const headers = { "idempotency-key": key };
+  const response = await fetch(to, { method: "POST", headers, body: amount });
+  const again = response.headers.has("idempotent-replayed") ? " (again)" : "";
+  return `${response.status} ${await response.text()}`.trimEnd() + again;
+}
+
 if (role !== undefined) {
-  const reply = await pay(key, amount).catch(({ code }: LockError) => ({ body: code })); // LOCK_LOST
-  process.send?.(reply?.body ?? "busy");
+  process.send?.(url);
+  await once(process, "disconnect");
+  server.close();
   await locks.close();
   await redis.quit();
-  process.disconnect?.();
 } else {
-  const keys = ["a", "b", "c"].map((name) => `${name}-${process.pid}`);
-  const [one = "", other = "", third = ""] = keys;
-  const asked = async (of: string): Promise<number> => Number(await redis.get(`asked:${of}`));
+  const keys = ["a", "b", "c", "d"].map((name) => `${name}-${process.pid}`);
+  const [one = "", other = "", third = "", fourth = ""] = keys;
+  const asked = async (of: string): Promise<number> => Number(await redis.get(`asked:pay:alice:${of}`));
+  const open = (of: string): Promise<unknown> => redis.set(`open:pay:alice:${of}`, 1);
+  /** Another process, and where it is. */
+  const start = async (as: string) => {
+    const child = startProcess(import.meta.url, as);
+    return { child, at: await word(child) };
+  };
 
-  const first = startProcess(import.meta.url, "process", one, "42 EUR");
-  prove((await word(first)) === "charged", "the first request runs");
-  prove((await pay(one, "42 EUR")) === null, "a request meanwhile gets 409");
-  const waiting = pay(one, "42 EUR", 20_000);
-  await until("it waits", async () => (await locks.lock(`idempotency:${one}`).inspect()).here.waiting === 1);
-  await redis.set(`open:${one}`, 1);
-  const body = await word(first);
-  prove((await waiting)?.body === body, "a request that waits gets the reply of the first one");
-  prove((await pay(one, "42 EUR"))?.body === body, "and so does a later one");
-  prove((await pay(one, "43 EUR"))?.status === 422, "a key belongs to one request");
+  const { child, at } = await start("process");
+  const first = post(at, one, "42 EUR");
+  await until("the first request runs", async () => (await asked(one)) === 1);
+  prove((await post(url, one, "42 EUR")) === "409", "a request meanwhile gets 409");
+  await open(one);
+  const reply = await first;
+  prove(reply.startsWith("201 charge"), `the first request pays: ${reply}`);
+  for (const to of [url, at])
+    prove((await post(to, one, "42 EUR")) === `${reply} (again)`, "a later one gets the same reply");
+  prove((await post(url, one, "43 EUR")) === "422", "a key belongs to one request");
   prove((await asked(one)) === 1, "the bank was asked once");
+  for (const none of ["", "k".repeat(101)])
+    prove((await post(url, none, "42 EUR")) === "400", "a request without a usable key is refused");
 
-  const victim = startProcess(import.meta.url, "victim", other, "7 EUR");
-  await until("the victim has charged", async () => (await asked(other)) === 1);
-  if (victim.signalCode === null) await once(victim, "exit");
+  await open(fourth);
+  prove((await post(url, fourth, "0 EUR")) === "500", "the bank is away");
+  prove(failures.join() === "the bank is away", "that is logged");
+  prove((await post(at, fourth, "44 EUR")).startsWith("201"), "an error is not remembered");
+
+  const victim = await start("victim");
+  const lost = post(victim.at, other, "7 EUR").catch(() => "no answer");
+  prove((await lost) === "no answer", "a process dies after the charge");
   const began = performance.now();
-  await redis.set(`open:${other}`, 1);
-  const again = await pay(other, "7 EUR", 20_000);
+  await open(other);
+  let again = await post(url, other, "7 EUR");
+  await until("the next request runs", async () => {
+    if (again === "409") again = await post(url, other, "7 EUR");
+    return again !== "409";
+  });
   figure("reply after the crash of the first request", ms(performance.now() - began));
   prove((await asked(other)) === 2, "after a crash the bank is asked again");
   prove(
-    !!again?.body.startsWith(`charge ${victim.pid} of 7 EUR`),
-    `and has the first charge only: ${again?.body}`,
+    again.startsWith(`201 charge ${victim.child.pid} of 7 EUR`) && !again.endsWith("(again)"),
+    `and has the first charge only: ${again}`,
   );
-  prove((await pay(other, "7 EUR"))?.body === again?.body, "that is the reply from now on");
+  prove((await post(url, other, "7 EUR")) === `${again} (again)`, "that is the reply from now on");
 
-  const sleeper = startProcess(import.meta.url, "sleeper", third, "9 EUR");
-  prove((await word(sleeper)) === "charged", "another first request runs");
-  sleeper.kill("SIGSTOP");
-  await redis.set(`open:${third}`, 1);
-  const taken = await pay(third, "9 EUR", 20_000);
-  sleeper.kill("SIGCONT");
-  await once(sleeper, "exit"); // its lock is lost
-  prove(
-    (await pay(third, "9 EUR"))?.body === taken?.body,
-    "a first request that stood still changes no reply",
-  );
+  const sleeper = await start("sleeper");
+  const late = post(sleeper.at, third, "9 EUR");
+  await until("another first request runs", async () => (await asked(third)) === 1);
+  sleeper.child.kill("SIGSTOP");
+  await open(third);
+  let taken = await post(url, third, "9 EUR");
+  await until("the next request runs", async () => {
+    if (taken === "409") taken = await post(url, third, "9 EUR");
+    return taken !== "409";
+  });
+  sleeper.child.kill("SIGCONT");
+  prove((await late) === "500", "a request whose process stood still is refused: its run was lost");
+  prove((await post(sleeper.at, third, "9 EUR")) === `${taken} (again)`, "and changes no reply");
 
-  await redis.del(
-    keys.flatMap((name) => ["asked", "charge", "open", "idempotency"].map((what) => `${what}:${name}`)),
-  );
+  for (const one of [child, sleeper.child]) {
+    one.disconnect();
+    if (one.exitCode === null) await once(one, "exit");
+  }
+  server.close();
+  for (const key of keys) {
+    await locks.forget(`pay:alice:${key}`);
+    await redis.del(["asked", "charge", "open"].map((what) => `${what}:pay:alice:${key}`));
+  }
   await locks.close();
   await redis.quit();
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -27,29 +28,40 @@ async function exchange(refresh: string, signal: AbortSignal): Promise<Tokens | 
   return tokens;
 }
 
-// #region token
-/** Stores what came for a refresh token, unless a newer one is there: HSET of the fields in ARGV. */
-const STORE = `
+/** The row of the account, in Redis here. */
+async function read(account: string): Promise<Tokens> {
+  const { access = "", refresh = "", expires } = await redis.hgetall(`tokens:${account}`);
+  return { access, refresh, expires: Number(expires) };
+}
+
+/** UPDATE tokens SET … WHERE account = … AND refresh = old */
+const UPDATE = `
   if redis.call("HGET", KEYS[1], "refresh") ~= ARGV[1] then return 0 end
   return redis.call("HSET", KEYS[1], unpack(ARGV, 2))`;
 
-async function accessToken(account: string): Promise<string> {
-  const key = `tokens:${account}`;
-  const stored = await redis.hgetall(key);
-  if (Number(stored.expires) > Date.now() + 10_000) return String(stored.access);
-  return locks.lock(key).withLock({ wait: 30_000 }, async (lease) => {
-    // again, because another process may have refreshed while this one waited
-    const { access, refresh = "", refused, expires } = await redis.hgetall(key);
-    if (Number(expires) > Date.now() + 10_000) return String(access);
-    if (refused === refresh) throw new Error(`${account} must log in again`);
-    const fresh = await exchange(refresh, lease.signal); // null: refused
-    // also when the lock is lost: this is the only copy
-    await redis.eval(STORE, 1, key, refresh, ...Object.entries(fresh ?? { refused: refresh }).flat());
-    if (!fresh) throw new Error(`${account} must log in again`);
-    return fresh.access;
+async function save(account: string, old: string, fresh: Tokens): Promise<void> {
+  await redis.eval(UPDATE, 1, `tokens:${account}`, old, ...Object.entries(fresh).flat());
+}
+
+// #region token
+/** For a caller whose access token has expired: one caller of all exchanges this refresh token. */
+async function refreshed(account: string, old: string): Promise<Tokens> {
+  const name = `refresh:${createHash("sha256").update(old).digest("hex")}`; // names are no secrets
+  const { value: isSaved } = await locks.remember(name, { keep: 30_000 }, async (run) => {
+    const fresh = await exchange(old, run.signal); // null: refused
+    // first of all, because this is the only copy; unless the row has another token than `old` by now
+    if (fresh) await save(account, old, fresh);
+    return fresh !== null; // all callers get a refusal, too
   });
+  if (!isSaved) throw new Error(`${account} must log in again`);
+  return read(account); // the tokens are in the database only, not in the result
 }
 // #endregion
+
+async function accessToken(account: string): Promise<string> {
+  const { access, refresh, expires } = await read(account);
+  return expires > Date.now() + 10_000 ? access : (await refreshed(account, refresh)).access;
+}
 
 if (role !== undefined) {
   const [, , , , account = ""] = process.argv;
@@ -130,6 +142,9 @@ if (role !== undefined) {
       );
       prove(got[0] === `${account}-access-${round}`, `it is that of the refresh: ${got[0]}`);
       prove(asked.get(account) === round, `one refresh each time (${asked.get(account)} of ${round})`);
+      const { access } = await refreshed(account, `${account}.${round - 1}`);
+      prove(access === got[0], `a caller that comes late with the old token gets the new one: ${access}`);
+      prove(asked.get(account) === round, "and the provider does not see the old one again");
       await expire(account);
     }
   };
