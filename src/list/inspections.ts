@@ -9,12 +9,14 @@ import { listLua as lua } from "../redis/lua.generated.ts";
 import { queueInspectionOf } from "../redis/replies.ts";
 
 interface Named {
-  readonly kind: "lock" | "election";
+  readonly kind: "lock" | "election" | "remember";
   readonly name: string;
 }
 
+const KEYS = { lock: "of", election: "ofElection", remember: "ofRemembered" } as const;
+
 /**
- * The contents of locks and elections, in order; null: the keys hold something else. One command
+ * The contents of locks, elections and runs, in order; null: the keys hold something else. One command
  * reads many of them: one command each costs this process twice as much, and Redis half as much
  * again.
  */
@@ -25,7 +27,7 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
   const found: (Inspected | null)[] = [];
   while (found.length < named.length) {
     const keys = named.slice(found.length).flatMap(({ kind, name }) => {
-      const { lock, queue } = kind === "lock" ? commands.keys.of(name) : commands.keys.ofElection(name);
+      const { lock, queue } = commands.keys[KEYS[kind]](name);
       return [lock, queue];
     });
     // The script splits those with long queues over several commands, so that none takes long.

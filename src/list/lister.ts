@@ -158,9 +158,10 @@ interface Candidate extends Pick<FoundKey, "name" | "isQueue"> {
   readonly kind: ListedKind;
 }
 
-type Exclusive = Candidate & { readonly kind: "lock" | "election" };
+type Exclusive = Candidate & { readonly kind: "lock" | "election" | "remember" };
 
-const isExclusive = (one: Candidate): one is Exclusive => one.kind === "lock" || one.kind === "election";
+const isExclusive = (one: Candidate): one is Exclusive =>
+  one.kind === "lock" || one.kind === "election" || one.kind === "remember";
 
 /**
  * A held lock is found by its own key, which exists while it is held; a free one has only its
