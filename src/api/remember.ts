@@ -94,7 +94,7 @@ export interface ResultRun {
   /**
    * Call it before anything irreversible: it detects a deadline that passed before any timer could fire.
    *
-   * @throws LockLostError when another process may run; LockReleasedError after the body has ended.
+   * @throws LockLostError when another process may run; LockError `LOCK_RELEASED` after the body has ended.
    */
   assertHeld(): void;
 }
