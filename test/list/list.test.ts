@@ -28,7 +28,7 @@ const names = async (listing: AsyncIterable<Listed>) => (await all(listing)).map
 /** Holds of this client. */
 const of = ({ id }: { readonly id: string }) => expect.stringMatching(new RegExp(`^${id}:\\d+$`));
 
-const EVERY = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
+const EVERY = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const;
 
 describe("the list", () => {
   it("shows every kind with its holders and waiters, and no other keys", async () => {
@@ -45,6 +45,17 @@ describe("the list", () => {
     const writer = b.readWriteLock("x").write.lock({ wait: 60_000, label: "w" });
     await a.semaphore("x", { permits: 9 }).acquire(3, { label: "permits" });
     await a.election("x", { label: "east" }).campaign({ value: "here" });
+    let end = (): void => {};
+    const runs = [
+      a.remember("x", { keep: 60_000, label: "run" }, () => new Promise<void>((resolve) => (end = resolve))),
+    ];
+    await until(() =>
+      a
+        .list({ kind: "remember" })
+        .next()
+        .then(({ done }) => !done),
+    );
+    runs.push(b.remember("x", { keep: 60_000, label: "w" }, () => {}));
     await redissonLock(a, "x").lock();
     await spinLock(a, "y").lock();
     await a.runOnce("x", { every: 60_000 }, () => {});
@@ -54,9 +65,11 @@ describe("the list", () => {
     await until(async () => (await a.lock("x").inspect()).waiters?.length === 2);
     await until(async () => (await a.readWriteLock("x").inspect()).waiters.length === 1);
 
+    await until(async () => (await all(a.list({ kind: "remember" })))[0]?.waiters?.length === 1);
+
     const found = await all(a.list({ kind: EVERY }));
     expect(found.map(({ kind, name }) => [kind, name])).toEqual([...EVERY].sort().map((kind) => [kind, "x"]));
-    const [election, lock, readWrite, redisson, semaphore] = found;
+    const [election, lock, readWrite, redisson, run, semaphore] = found;
     expect(lock).toMatchObject({
       holder: { id: of(a), label: "é 1", pid: process.pid, token: lease.token, units: 1, mode: null },
       waiters: [
@@ -81,11 +94,15 @@ describe("the list", () => {
       waiters: [],
     });
     expect(election?.holder).toMatchObject({ id: of(a), label: "east" });
+    expect(run).toMatchObject({ holder: { id: of(a), label: "run" }, waiters: [{ id: of(b), label: "w" }] });
     expect(redisson).toMatchObject({ holder: { host: null, token: null }, heldFor: null, waiters: null });
     // Every hash of the database is looked at only where that was asked for.
     expect((await all(a.list())).map(({ kind }) => kind)).not.toContain("redisson");
     for (const held of [lease, ...reads]) await held.unlock();
     for (const wait of [...waits, writer]) await (await wait).unlock();
+    end();
+    await Promise.all(runs);
+    expect(await all(a.list({ kind: "remember" }))).toEqual([]);
   });
 
   it("shows a cached lock, and a free one with a waiter", async () => {
