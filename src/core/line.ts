@@ -178,8 +178,7 @@ export class Line extends LinkedList<Waiter> {
       if (!result || caller.since > sent) continue;
       if (kept.rest <= 0 && (result.seen === 0 || kept.token < result.seen)) continue;
       this.remove(caller);
-      caller.serve(result.found(kept));
-      this.#port.gaveUp(this.#name, caller, SERVED);
+      if (caller.serve(result.found(kept))) this.#port.gaveUp(this.#name, caller, SERVED);
     }
   }
 

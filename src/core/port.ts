@@ -60,7 +60,10 @@ export interface Port {
   /** No caller and no hold is left at this lock. */
   left(lock: { readonly kind: LockKind; readonly name: string }): void;
   tellWait(name: string, caller: Waiter): void;
-  /** `error`: what the caller rejects with; null: another client held the lock. */
+  /**
+   * `error`: what the caller rejects with; null: another client held the lock; SERVED: it resolves
+   * with a result.
+   */
   gaveUp(name: string, caller: Waiter, error: unknown): void;
 }
 

@@ -97,9 +97,13 @@ export class Waiter implements Caller, Abortable, Linked, Timer {
     this.#settle()?.(take?.(lease));
   }
 
-  /** It needs no lock: this is what its call resolves with. */
-  serve(value: unknown): void {
-    this.#settle()?.(value);
+  /**
+   * It needs no lock: this is what its call resolves with. Returns whether it was still waiting.
+   */
+  serve(value: unknown): boolean {
+    const resolve = this.#settle();
+    resolve?.(value);
+    return resolve !== null;
   }
 
   /** It gets no lock. Null: another client holds it. Returns whether it was still waiting. */

@@ -1,6 +1,7 @@
 import { acquiring, holding } from "../api/channels.ts";
 import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
 import { type Caller, type Events, ofCall } from "../api/events.ts";
+import { SERVED } from "../api/give-up.ts";
 import { nounOf } from "../api/wording.ts";
 import { Cleanup } from "../core/cleanup.ts";
 import { Hold, LabelledHold } from "../core/lease/hold.ts";
@@ -182,12 +183,14 @@ export class LockManager implements Port {
   ): Promise<T | null> {
     const { terms, wait } = request;
     const by = { ...this.newCaller(kind.eventKind), units: terms.permits?.units };
-    return follow(this.events, by, { name, wait, lease: terms.lease }, (got) =>
+    const enter = (got: (lease: SharedLease) => void): Promise<T | null> =>
       this.enter(kind, name, { ...request, by }, (lease) => {
         got(lease);
         return take(lease);
-      }),
-    );
+      });
+    // A call that resolves with something else than a lease has the result of another run.
+    const without = (result: T | null): Error | null => (result === null ? null : SERVED);
+    return follow(this.events, by, { name, wait, lease: terms.lease }, enter, without);
   }
 
   /** One more call, for its events. */

@@ -1,6 +1,6 @@
 import { acquiring } from "../../api/channels.ts";
 import { type Caller, type Events, fenceOf, type LockEvent, ofCall } from "../../api/events.ts";
-import { type GiveUpReason, reasonOf } from "../../api/give-up.ts";
+import { type GiveUpReason, reasonOf, SERVED } from "../../api/give-up.ts";
 import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { clocks } from "../../util/clock.ts";
 import { OpenHolds } from "./open-holds.ts";
@@ -38,10 +38,12 @@ export class Following {
     for (const lease of leases) this.#holds.begin(lease);
   }
 
-  /** The caller ended without the lock; null: another client held it. */
+  /**
+   * The caller ended without the lock; null: another client held it; SERVED: it needs none.
+   */
   gaveUp(error: unknown): void {
     const why = error === null ? (this.#message.wait > 0 ? "timeout" : "busy") : reasonOf(error);
-    if (error !== null) {
+    if (error !== null && error !== SERVED) {
       this.#message.error = error;
       acquiring.error.publish(this.#message);
     }
@@ -85,13 +87,15 @@ interface Asked {
 
 /**
  * Follows a call. `work` does the call's work; it reports at once which leases it got. Resolves and
- * rejects as `work` does.
+ * rejects as `work` does. `without`: why a call has none that resolves with that result; see
+ * `Following.gaveUp`.
  */
 export function follow<T>(
   events: Events,
   caller: Caller,
   asked: Asked,
   work: (got: (lease: SharedLease) => void) => Promise<T>,
+  without: (result: T) => unknown = () => null,
 ): Promise<T> {
   const one = new Following(events, caller, asked);
   const since = clocks.mono.now();
@@ -108,7 +112,7 @@ export function follow<T>(
     .then(
       (result) => {
         if (leases.length > 0) one.got(leases, waited);
-        else one.gaveUp(null);
+        else one.gaveUp(without(result));
         return result;
       },
       (error: unknown) => {

@@ -51,7 +51,7 @@ interface Line {
 const NOT_HANDED_OVER: ReadonlySet<string> = new Set(["read", "semaphore", "multi"]);
 
 /** Outcomes that the caller caused or asked for: not errors. */
-const EXPECTED: ReadonlySet<string> = new Set(["acquired", "busy", "aborted", "reentered"]);
+const EXPECTED: ReadonlySet<string> = new Set(["acquired", "busy", "aborted", "reentered", "served"]);
 
 const HANDED_OVER: Attributes = { "lock.link": "handed over by" };
 
@@ -92,7 +92,7 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
       if (!one || !calls.delete(call)) return;
       const { line } = one;
       if (line) leave(line);
-      else if (outcome === "acquired" || outcome === "busy") return;
+      else if (outcome === "acquired" || outcome === "busy" || outcome === "served") return;
       const attributes = { ...attributesOf(message), "lock.outcome": outcome };
       const { since: startTime, parent } = one;
       // No other process had the lock in between, and the hold of this call ends later: so the last
