@@ -3,7 +3,8 @@
 // Second, re-exported types and functions that know no client, for tools that show locks as
 // messages do. A tool that needs more needs a reason in test/unit/architecture.test.ts.
 
-import type { Lock } from "./api/lock.ts";
+import type { LockClient } from "./api/client.ts";
+import type { Inspected, Lock } from "./api/lock.ts";
 import type { Settings } from "./api/options.ts";
 import { show } from "./api/validate.ts";
 import type { LockKind } from "./core/lock-kind.ts";
@@ -31,6 +32,7 @@ export interface Inside {
   readonly replication: Replication | null;
   readonly settings: Settings;
   readonly lockOf: (name: string, kind: LockKind, how?: LockSettings) => Lock;
+  readonly inspectRun: (name: string) => Promise<Inspected>;
 }
 
 /**
@@ -84,6 +86,10 @@ export function insideOf(locks: unknown, call: string): Inside {
     `Cannot create a lock: ${call} takes a client of createLockClient(), ${received(locks)}`,
   );
 }
+
+/** The run of `remember(name)` that is under way, and what waits for it: one command. */
+export const inspectRun = (locks: LockClient, name: string): Promise<Inspected> =>
+  insideOf(locks, "inspectRun(locks, name)").inspectRun(name);
 
 function received(locks: unknown): string {
   if (isObject(locks) && insides.has(locks))

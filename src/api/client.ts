@@ -6,7 +6,13 @@ import type { Listed, ListOptions } from "./list.ts";
 import type { Lock } from "./lock.ts";
 import type { MultiLock } from "./multi-lock.ts";
 import type { OnceOptions, OnceResult, Turn } from "./once.ts";
-import type { CheckOptions, CloseOptions, LingerOptions, ReadWriteOptions } from "./options.ts";
+import type {
+  CheckOptions,
+  CloseOptions,
+  ForceUnlockOptions,
+  LingerOptions,
+  ReadWriteOptions,
+} from "./options.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import type { ReentranceOptions } from "./reentrance.ts";
 import type { Remembered, RememberedNow, RememberOptions, ResultRun } from "./remember.ts";
@@ -309,6 +315,25 @@ export interface LockClient extends CommonClient {
   forget(name: string): Promise<boolean>;
 
   /**
+   * For people: ends the run of `remember(name)` that is under way, and the first waiter runs. The old
+   * runner's signal aborts (reason "revoked") at once if its client is subscribed, otherwise at its next
+   * renewal (reason "taken" or "gone"). Its body works on until it notices: only its token keeps out its
+   * writes. A result that it stores later counts until the newer run has stored its own.
+   *
+   * @param options.label 1 to 64 bytes of UTF-8, for the runner: `LockLostError.by`, and in its message.
+   * @param options.holder ends only the run of this process: its `id`, as `list()` shows it.
+   *   Default: any run.
+   * @param options.token ends only the run with this token.
+   * @returns false: there is no run, or another one, and nothing was done.
+   * @throws TypeError or RangeError for a bad name or bad options; LockUnavailableError;
+   *   ClientClosedError after `close()`.
+   * @example
+   * for await (const { name, holder } of locks.list({ match: "pay:*", kind: "remember" }))
+   *   if (holder) await locks.stopRun(name, { holder: holder.id, label: "alice, ticket 4711" });
+   */
+  stopRun(name: string, options?: ForceUnlockOptions): Promise<boolean>;
+
+  /**
    * One leader among the candidate processes, visible to all: the next candidate leads one message
    * after a resignation, and at most the lease and 1.9 s after a crash. Candidates lead in the
    * order in which they came. It shares nothing with a lock of the same name, and is never cached
@@ -335,8 +360,8 @@ export interface LockClient extends CommonClient {
    *
    * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a
    *   backslash. Default: all names.
-   * @param options.kind "lock", "readWrite", "semaphore", "election", "redisson", or several of
-   *   them. Default: all but "redisson", for which every hash of the database is read.
+   * @param options.kind "lock", "readWrite", "semaphore", "election", "remember" (runs, without what
+   *   they remember), "redisson", or several of them. Default: all but "redisson", for which every hash of the database is read.
    * @param options.signal ends the listing.
    * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError
    *   when a server does not answer, ClientClosedError, or `signal.reason`.

@@ -82,9 +82,9 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     losses: {
       ...LOCK.losses,
       taken:
-        "another caller runs: its lease ran out in Redis, its key was deleted or lost, or it was ended by force",
-      gone: `${GONE} or ended by force`,
-      revoked: "it was ended by force",
+        "another caller runs: its lease ran out in Redis, its key was deleted or lost, or stopRun() ended it",
+      gone: `${GONE} or ended by stopRun()`,
+      revoked: "stopRun() ended it",
     },
   },
   "The turn of": {

@@ -15,6 +15,7 @@ import {
   CREATE as CANNOT,
   checkClientOptions,
   checkReadWrite,
+  type ForceUnlockOptions,
   type LingerOptions,
   type LockClientOptions,
   lingering,
@@ -123,7 +124,8 @@ export class ServerClient extends BaseClient implements LockClient {
       fair: new CountedKind(at, "semaphore", 0, true),
     };
     const lockOf: Inside["lockOf"] = (...kind) => this.lockOf(...kind);
-    hasInside(this, { commands, replication, settings, lockOf });
+    const inspectRun: Inside["inspectRun"] = (name) => this.#results.inspect(name);
+    hasInside(this, { commands, replication, settings, lockOf, inspectRun });
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -192,6 +194,10 @@ export class ServerClient extends BaseClient implements LockClient {
 
   async forget(name: string): Promise<boolean> {
     return this.#results.forget(checkName(name, NOT_REMEMBERED));
+  }
+
+  async stopRun(name: string, options?: ForceUnlockOptions): Promise<boolean> {
+    return this.#results.stop(checkName(name, NOT_REMEMBERED), options);
   }
 
   get #results(): Remembering {

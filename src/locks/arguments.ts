@@ -197,16 +197,16 @@ const HOLDER: Rule<string | undefined> = {
 
 const FORCE = { label: LABEL, token: TOKEN, holder: HOLDER };
 
+/** What is done by force, where that is not an unlock. */
+const FORCED: Readonly<Record<string, string>> = { election: "end the term of", remember: "stop the run of" };
+
 /** Null: none is given. @throws TypeError, RangeError */
 export function checkForceUnlock(
   name: string,
   options: unknown,
   { hasTokens, protocol }: Pick<LockKind, "hasTokens" | "protocol">,
 ): { label: string | null; meant: Meant } {
-  const what =
-    protocol === "election"
-      ? `Cannot end the term of ${quote(name)} by force`
-      : `Cannot unlock ${quote(name)} by force`;
+  const what = `Cannot ${FORCED[protocol] ?? "unlock"} ${quote(name)} by force`;
   const { label = null, token = null, holder = null } = checkOptions(what, FORCE, options);
   if (token !== null && !hasTokens)
     throw new TypeError(`${what}: its kind has no tokens; name the holder by its id: { holder: party.id }`);

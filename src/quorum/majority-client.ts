@@ -75,6 +75,26 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   }
 
   /** For callers without types. */
+  remember(): never {
+    throw new TypeError(NOT_REMEMBERED);
+  }
+
+  /** For callers without types. */
+  remembered(): never {
+    throw new TypeError(NOT_REMEMBERED);
+  }
+
+  /** For callers without types. */
+  forget(): never {
+    throw new TypeError(NOT_REMEMBERED);
+  }
+
+  /** For callers without types. */
+  stopRun(): never {
+    throw new TypeError(NOT_REMEMBERED);
+  }
+
+  /** For callers without types. */
   election(): never {
     throw new TypeError(
       "Cannot create an election: the leader's term and value must be stored in one place, and of several masters each could " +
@@ -97,6 +117,10 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     );
   }
 }
+
+const NOT_REMEMBERED =
+  "Cannot remember results with several masters: a result must be stored in one place, and of several masters each could " +
+  "remember another; use a client of one server, a Sentinel group or a Cluster.";
 
 const oneServer = (node: number, other: number): LockError =>
   new LockError(

@@ -1,9 +1,14 @@
 import { ClientClosedError, isLockLost, LockLostError, ResultError } from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { ForceUnlockOptions } from "../api/options.ts";
 import type { Remembered, RememberedNow, ResultRun, RunWanted } from "../api/remember.ts";
+import { nounOf } from "../api/wording.ts";
 import { itself, SharedLease } from "../core/lease/shared-lease.ts";
 import type { Kept, Terms, WantedResult } from "../core/lease/terms.ts";
+import { checkForceUnlock } from "../locks/arguments.ts";
 import { timedOut } from "../locks/timed-out.ts";
+import { unavailable } from "../redis/replies.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
 import { clocks } from "../util/clock.ts";
 import type { Finishing, RememberKind } from "../wires/remember.ts";
@@ -91,15 +96,33 @@ export class Remembering {
   }
 
   async remembered<T>(name: string): Promise<RememberedNow<T> | null> {
-    if (this.#manager.isClosed) throw new ClientClosedError(name);
-    const kept = await this.#kind.show(name);
+    const kept = await this.#ask(name, "its result could not be read", () => this.#kind.show(name));
     if (!kept) return null;
     const { value, token, at } = decode<T>(name, kept, undefined);
     return { value, token, at, remaining: kept.rest };
   }
 
-  async forget(name: string): Promise<boolean> {
+  forget(name: string): Promise<boolean> {
+    return this.#ask(name, "its result could not be removed", () => this.#kind.forget(name));
+  }
+
+  /** Was there such a run? */
+  async stop(name: string, options: ForceUnlockOptions | undefined): Promise<boolean> {
+    const { label, meant } = checkForceUnlock(name, options, this.#kind);
+    const stop = () => this.#kind.forceRelease(name, label, meant);
+    return (await this.#ask(name, "its run could not be stopped", stop)) > 0;
+  }
+
+  /** The run under way, and its waiters. */
+  inspect(name: string): Promise<Inspected> {
+    return this.#ask(name, "it could not be inspected", () => this.#kind.inspect(name));
+  }
+
+  /** One command beside all runs. @throws ClientClosedError; LockUnavailableError */
+  async #ask<T>(name: string, failed: string, send: () => Promise<T>): Promise<T> {
     if (this.#manager.isClosed) throw new ClientClosedError(name);
-    return this.#kind.forget(name);
+    return send().catch((error: unknown) => {
+      throw unavailable(name, failed, error, nounOf(this.#kind));
+    });
   }
 }

@@ -12,12 +12,16 @@ const CLIENT = ["check", "close", "id", "lock", "off", "on", "once", "outside", 
 const REDIS_ONLY = [
   "election",
   "fairLock",
+  "forget",
   "list",
   "multiLock",
   "readWriteLock",
+  "remember",
+  "remembered",
   "runOnce",
   "semaphore",
   "stats",
+  "stopRun",
 ];
 const LEASE = ["assertHeld", "extend", "held", "remaining", "signal", "wanted"];
 const TERM = ["assertHeld", "held", "lost", "name", "proclaim", "remaining", "resign", "signal", "token"];

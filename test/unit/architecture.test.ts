@@ -28,7 +28,7 @@ const LAYERS = [
   ["quorum", "redisson", "spin"],
   ["client"],
   ["inside"],
-  ["client/check", "election", "list"],
+  ["client/check", "election", "list", "remember"],
   ["locks", "wires", "once"],
   ["locks/deadlocks"],
   ["runtime"],

@@ -117,6 +117,18 @@ const fakeClient = (client: FakeClient): LockClient =>
     election: () => {
       throw new Error("not in this test");
     },
+    remember: () => {
+      throw new Error("not in this test");
+    },
+    remembered: () => {
+      throw new Error("not in this test");
+    },
+    forget: () => {
+      throw new Error("not in this test");
+    },
+    stopRun: () => {
+      throw new Error("not in this test");
+    },
     list: () => {
       throw new Error("not in this test");
     },
