@@ -35,6 +35,7 @@ const KINDS = {
   readWrite: "read-write",
   semaphore: "semaphore",
   election: "election",
+  remember: "remember",
   redisson: "Redisson",
 } as const;
 

@@ -1,4 +1,4 @@
--- Shows the holders and the waiters of several locks or elections, for `locks.list()`: as many as can
+-- Shows the holders and the waiters of several locks, elections or runs, for `locks.list()`: as many as can
 -- be read in a short time.
 --
 -- KEYS  of each lock: lock, queue

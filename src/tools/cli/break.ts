@@ -96,6 +96,7 @@ export async function end(
   if (kind === "semaphore") return (await locks.semaphore(name).forceUnlock(options)) > 0;
   if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
+  if (kind === "remember") return locks.stopRun(name, options);
   if (kind === "redisson") return redissonLock(locks, name).forceUnlock(options);
   return locks.lock(name).forceUnlock(options);
 }

@@ -22,6 +22,7 @@ export const LISTING = {
     "readWrite",
     "semaphore",
     "election",
+    "remember",
     "redisson",
   ),
 };

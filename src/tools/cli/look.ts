@@ -1,4 +1,5 @@
-import type { Listed, Lock, LockClient, UnfencedLease } from "../../index.ts";
+import type { Inspected, Listed, LockClient } from "../../index.ts";
+import { inspectRun } from "../../inside.ts";
 import { redissonLock } from "../../redisson.ts";
 import { quoteWhole } from "../../util/quote.ts";
 import { EXIT, ExitError, judge } from "./exit-codes.ts";
@@ -15,7 +16,7 @@ export interface Looked extends Listed {
  * The kinds inspected if none is named: a `redissonLock` has the bare name as its key, which may be
  * anything.
  */
-const KINDS: readonly Kind[] = ["lock", "readWrite", "semaphore", "election"];
+const KINDS: readonly Kind[] = ["lock", "readWrite", "semaphore", "election", "remember"];
 
 /**
  * The locks of these kinds with this name: one command for each, however many keys there are. A user
@@ -42,15 +43,16 @@ export async function lookAt(locks: LockClient, name: string, kind: Kind | undef
 type Look = (locks: LockClient, name: string) => Promise<Looked[]>;
 
 const exclusive =
-  (kind: Kind, open: (locks: LockClient, name: string) => Lock<UnfencedLease>): Look =>
+  (kind: Kind, inspect: (locks: LockClient, name: string) => Promise<Inspected>): Look =>
   async (locks, name) => {
-    const { holder, waiters, kept } = await open(locks, name).inspect();
+    const { holder, waiters, kept } = await inspect(locks, name);
     return shown({ kind, name, holders: holder ? [holder] : [], waiters, kept, permits: null });
   };
 
 const LOOKS: Readonly<Record<Kind, Look>> = {
-  lock: exclusive("lock", (locks, name) => locks.lock(name)),
-  redisson: exclusive("redisson", (locks, name) => redissonLock(locks, name)),
+  lock: exclusive("lock", (locks, name) => locks.lock(name).inspect()),
+  redisson: exclusive("redisson", (locks, name) => redissonLock(locks, name).inspect()),
+  remember: exclusive("remember", inspectRun),
   readWrite: async (locks, name) => {
     const { holders, waiters, kept } = await locks.readWriteLock(name).inspect();
     return shown({ kind: "readWrite", name, holders, waiters, kept, permits: null });
@@ -61,10 +63,11 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
   },
   // Candidates are only visible in its keys, which the list can find.
   election: async (locks, name) => {
+    const pattern = name.replace(/[*?[\]\\]/g, "\\$&");
     const leader = await locks.election(name).leader();
     if (leader === null) return [];
     const found: Looked[] = [];
-    for await (const one of locks.list({ match: literal(name), kind: "election" })) {
+    for await (const one of locks.list({ match: pattern, kind: "election" })) {
       // RACE: the lead may have changed between the two answers: then this value would be shown
       // with another leader.
       const isSame = one.holder?.token === leader.token;
@@ -72,16 +75,7 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
     }
     return found;
   },
-  remember: async (locks, name) => {
-    const found: Looked[] = [];
-    for await (const one of locks.list({ match: literal(name), kind: "remember" }))
-      found.push({ ...one, value: null });
-    return found;
-  },
 };
-
-/** The pattern that matches this name only. */
-const literal = (name: string): string => name.replace(/[*?[\]\\]/g, "\\$&");
 
 function shown({ holders, waiters, ...rest }: Omit<Listed, "holder" | "heldFor" | "remaining">): Looked[] {
   if (holders.length === 0 && !waiters?.length) return [];

@@ -47,7 +47,7 @@ const ANSWERS = {
 };
 
 const NEVER_UNUSED =
-  "A writer never keeps its lock unused, nor does the holder of a semaphore, an election or Redisson's lock.";
+  "A writer never keeps its lock unused, nor does the holder of a semaphore, an election, a run or Redisson's lock.";
 
 async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {
   const ended = await breakHold(locks, wanted, label === null ? {} : { label: cut(label) });
@@ -66,6 +66,7 @@ async function breakHold(
   if (kind === "lock") return locks.lock(name).forceUnlock(options);
   if (kind === "semaphore") return locks.semaphore(name).forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
+  if (kind === "remember") return locks.stopRun(name, options);
   if (kind !== "readWrite") return false;
   return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
 }

@@ -63,7 +63,7 @@ export function fits(lock: Listed, search: string): boolean {
   );
 }
 
-const KINDS = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
+const KINDS = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const;
 
 /** Does it contain a character with a meaning in patterns? */
 export const isPattern = (search: string): boolean => /[*?[]/.test(search);
