@@ -120,15 +120,18 @@ export class SelfWait {
             `another lock client of this process (pid ${process.pid})`,
             "use one client for both, and nest withLock()",
           ];
-    const [what, how] =
-      units === undefined
-        ? [`lock ${quote(name)}, which ${where} holds`, cure]
-        : [
-            `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`,
-            "take all that is needed by one acquire()",
-          ];
+    const holds = "if the code that holds it makes this call";
+    let [what, made, how] = [`lock ${quote(name)}, which ${where} holds`, holds, cure];
+    if (units !== undefined) {
+      what = `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`;
+      how = "take all that is needed by one acquire()";
+    } else if (kind === "remember") {
+      what = `the result of ${quote(name)}, which ${where} makes`;
+      made = "if its body makes this call";
+      how = "a body must not call remember() with its own name";
+    }
     warn(
-      `A caller has waited ${duration(waited)} for ${what}: if the code that holds it makes this call, that is a deadlock; ${how}.`,
+      `A caller has waited ${duration(waited)} for ${what}: ${made}, that is a deadlock; ${how}.`,
       "LOCK_SELF_WAIT",
     );
   }

@@ -321,3 +321,156 @@ test(
     expect(await two.does(() => two.client.remembered("x"))).toBeNull();
   }),
 );
+
+describe("stopRun()", () => {
+  /** A run that ends when its signal aborts, and a process that waits for it. */
+  async function stoppable(world: Scene) {
+    const [one, two, admin] = world.processes(3);
+    await warm(world, one, two);
+    const old = failure(
+      one.does(() =>
+        one.client.remember(
+          "x",
+          { keep: KEEP },
+          ({ signal }) =>
+            new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+        ),
+      ),
+    );
+    await world.pass(5);
+    const job = new Job();
+    const next = job.call(two);
+    await world.pass(5);
+    const stop = (options?: Parameters<typeof admin.client.stopRun>[1]) =>
+      admin.does(() => admin.client.stopRun("x", options));
+    return { one, admin, old, next, job, stop };
+  }
+
+  test(
+    "the first waiter runs at once, and the signal of the old runner aborts",
+    scene(async (world) => {
+      const { old, next, job, stop } = await stoppable(world);
+      const { result, took } = await world.timed(stop({ label: "alice" }).then(() => next));
+      expect(took).toBeLessThan(20 + 3 * BY_MESSAGE);
+      expect([result.value, result.ran, job.runs]).toEqual([1, true, 1]);
+      expect(await old).toMatchObject({
+        code: "LOCK_LOST",
+        reason: "revoked",
+        by: "alice",
+        message: expect.stringContaining("stopRun() ended it"),
+      });
+    }),
+  );
+
+  test(
+    "while the runner receives no messages: it notices at its next renewal",
+    scene(async (world) => {
+      const { one, old, next, stop } = await stoppable(world);
+      one.messages.freezeReplies(60_000);
+      await stop();
+      expect((await next).value).toBe(1);
+      const { result, took } = await world.timed(old);
+      expect(took).toBeLessThan(L / 3 + BY_MESSAGE);
+      expect(result).toMatchObject({ code: "LOCK_LOST" });
+    }),
+  );
+
+  test(
+    "ends only the run that is meant, and none is none",
+    scene(async (world) => {
+      const { admin, old, next, stop } = await stoppable(world);
+      const seen = await admin.does(() => admin.client.list({ kind: "remember" }).next());
+      const { id = "", token = 0 } = seen.value?.holder ?? {};
+      expect(await stop({ token: Number(token) + 1 })).toBe(false);
+      expect(await stop({ holder: admin.client.id })).toBe(false);
+      expect(await stop({ holder: id, token: Number(token) })).toBe(true);
+      await Promise.all([old, next]);
+      expect(await stop()).toBe(false);
+    }),
+  );
+
+  test(
+    "a stopped run that returns all the same has lost, and its value gives way to the next one's",
+    scene(async (world) => {
+      const [one, two, three] = world.processes(3);
+      await warm(world, one, two, three);
+      const job = new Job();
+      const old = failure(job.call(one, 50));
+      await world.pass(5);
+      const next = job.call(two, 500);
+      await world.pass(5);
+      expect(await three.does(() => three.client.stopRun("x"))).toBe(true);
+      expect(await old).toMatchObject({ code: "LOCK_LOST", reason: "revoked" });
+      expect(await got(next)).toBe(2);
+      expect(await got(job.call(three))).toBe(2);
+      expect([job.runs, job.most]).toEqual([2, 1]);
+    }),
+  );
+});
+
+test(
+  "runs, and calls that get the result of another run, have events of their clients",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const told: unknown[] = [];
+    for (const { client, name } of [one, two]) {
+      const tell = (...what: unknown[]) => void told.push([name, ...what]);
+      client.on("wait", ({ kind, heldBy }) => tell("wait", kind, heldBy));
+      client.on("acquire", ({ kind, token, passed }) => tell("acquire", kind, Number(token) > 0, passed));
+      client.on("release", ({ kind, heldFor }) => tell("release", kind, heldFor >= 20));
+      client.on("giveup", ({ kind, why }) => tell("giveup", kind, why));
+    }
+    const job = new Job();
+    const running = job.call(one);
+    await world.pass(5);
+    await Promise.all([running, job.call(two)]);
+    await job.call(one);
+    const [first, second] = [one.name, two.name];
+    expect(told.filter(([name]: unknown[]) => name === first)).toEqual([
+      [first, "acquire", "remember", true, false],
+      [first, "release", "remember", true],
+      [first, "giveup", "remember", "served"],
+    ]);
+    expect(told.filter(([name]: unknown[]) => name === second)).toEqual([
+      [second, "wait", "remember", "unknown"],
+      [second, "giveup", "remember", "served"],
+    ]);
+  }),
+);
+
+test(
+  "a body that calls remember() with its own name waits for itself: its client warns after two leases",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const waits = one.heard("wait");
+    let inner: Promise<{ readonly value: unknown }> | null = null;
+    await one.does(() =>
+      one.client.remember("x", { keep: KEEP }, async () => {
+        inner = one.client.remember("x", { keep: KEEP }, () => 1);
+        await one.sleep(2 * L + 1_000);
+        expect(waits.at(-1)).toMatchObject({ kind: "remember", heldBy: "this client" });
+        expect(one.warnings).toEqual([
+          expect.stringMatching(/the result of 'x', which this process .* makes: if its body/),
+        ]);
+        return 2;
+      }),
+    );
+    expect(await inner).toMatchObject({ value: 2, ran: false });
+  }),
+);
+
+test(
+  "such a call with a `wait` is refused when it is over, and names its own process",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const { value } = await one.does(() =>
+      one.client.remember("x", { keep: KEEP }, async () => {
+        const error = await failure(one.client.remember("x", { keep: KEEP, wait: 100 }, () => 1));
+        return error instanceof Error && { ...error, message: error.message };
+      }),
+    );
+    expect(value).toMatchObject({ code: "LOCK_TIMEOUT", heldBy: "this process" });
+    expect((value as Error).message).toMatch(/^The run of 'x' /);
+  }),
+);
