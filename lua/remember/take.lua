@@ -3,8 +3,8 @@
 -- KEYS  lock, queue, clients, clock, result
 -- ARGV  1 hold        2 lease ms   3 notAfter µs   4 entry   as in handoff/acquire
 --       5 seen        the token of the first run that its caller has waited for; "": none
--- RETURNS { KEPT, at µs, token, rest ms, result text }                   rest: for how long new callers get it; 0:
---                                                                 only callers that have waited
+-- RETURNS { KEPT, at µs, token, rest ms, result text }    rest: for how long new callers get it; 0: only
+--                                                         callers that have waited
 --         { OWNER, at µs, token, waits 0|1 }                      as in handoff/acquire
 --         { MINE, at µs, token, ttl ms, waits 0|1, told 0..2 }
 --         { HELD, at µs, ttl ms, place -1.., told 0..2, token }   token: of the run under way

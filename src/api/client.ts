@@ -361,7 +361,8 @@ export interface LockClient extends CommonClient {
    * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a
    *   backslash. Default: all names.
    * @param options.kind "lock", "readWrite", "semaphore", "election", "remember" (runs, without what
-   *   they remember), "redisson", or several of them. Default: all but "redisson", for which every hash of the database is read.
+   *   they remember), "redisson", or several of them. Default: all but "redisson", for which every
+   *   hash of the database is read.
    * @param options.signal ends the listing.
    * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError
    *   when a server does not answer, ClientClosedError, or `signal.reason`.

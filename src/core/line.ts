@@ -1,8 +1,8 @@
 import { SERVED } from "../api/give-up.ts";
 import { FIRST_REPLY } from "../defaults.ts";
+import type { Kept } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { LinkedList } from "../util/linked-list.ts";
-import type { Kept } from "./lease/terms.ts";
 import type { Port } from "./port.ts";
 import type { Waiter } from "./waiter.ts";
 

@@ -1,11 +1,17 @@
 import { type LockError, LockFormatError, LockUnavailableError } from "../api/errors.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { HoldingParty } from "../api/party.ts";
-import type { Kept } from "../core/lease/terms.ts";
 import { codes } from "./codes.generated.ts";
 import { unexpected } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 // What answers say to the engine. One vocabulary for all lock kinds.
+
+/** A result that Redis remembers. `rest`: for how many ms new callers get it. */
+export interface Kept {
+  readonly text: string;
+  readonly token: number;
+  readonly rest: number;
+}
 
 /** Of an attempt to take a lock, or of a re-check. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =

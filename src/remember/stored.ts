@@ -1,7 +1,7 @@
 // The stored form of a result: what a body returned, and what others get of it.
 import { FingerprintError, LockFormatError, ResultError } from "../api/errors.ts";
 import type { Remembered } from "../api/remember.ts";
-import type { Kept } from "../core/lease/terms.ts";
+import type { Kept } from "../redis/replies.ts";
 import type { Result } from "../wires/remember.ts";
 
 /** The longest result, in bytes of UTF-8. */

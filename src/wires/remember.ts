@@ -1,6 +1,5 @@
 import type { Hold } from "../core/lease/hold.ts";
 import type { Renewal } from "../core/lease/renewer.ts";
-import type { Kept } from "../core/lease/terms.ts";
 import type { Ask, Callback, Leavable } from "../core/lock-kind.ts";
 import type { Sent } from "../redis/call.ts";
 import { ordered, read } from "../redis/codec.ts";
@@ -9,7 +8,13 @@ import type { Commands } from "../redis/commands.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { rememberLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
-import { type AttemptAnswer, attemptOf, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
+import {
+  type AttemptAnswer,
+  attemptOf,
+  type Kept,
+  type ReleaseAnswer,
+  type RenewAnswer,
+} from "../redis/replies.ts";
 import { micros } from "../redis/statement.ts";
 import { clocks } from "../util/clock.ts";
 import { HandoffKind } from "./handoff.ts";

@@ -171,7 +171,7 @@ describe("a result replaces", () => {
     expect(await finish(1, old, { late: 1_000_000 })).toMatchObject([RELEASED, expect.anything()]);
     expect(await valueFor()).toBe('1"');
     // It tells no waiter, and ends no hold: that of the next run goes on.
-    expect(await server.redis.zrange(queue, 0, -1)).toEqual([entryOf(3)]);
+    expect(await server.redis.zrange(queue, "0", "-1")).toEqual([entryOf(3)]);
     expect((await take(2)).slice(0, 3)).toEqual([MINE, expect.anything(), next]);
     expect(await finish(2, next)).toMatchObject([RELEASED, expect.anything()]);
     expect(await valueFor()).toBe('2"');

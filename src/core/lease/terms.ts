@@ -1,3 +1,5 @@
+import type { Kept } from "../../redis/replies.ts";
+
 /** A caller's requirements for a lease, checked and with defaults filled in. */
 export interface Terms {
   /** ms. */
@@ -25,13 +27,6 @@ export interface WantedResult {
   seen: number;
   /** What its call resolves with for a result that is there. */
   found(kept: Kept): unknown;
-}
-
-/** A result that Redis remembers. `rest`: for how many ms new callers get it. */
-export interface Kept {
-  readonly text: string;
-  readonly token: number;
-  readonly rest: number;
 }
 
 /**
