@@ -98,7 +98,7 @@ export class LockTimeoutError extends LockError {
     const busy =
       units > 0
         ? `${isNow ? "has" : "had"} too few free permits for this call (wants ${units})`
-        : `${isNow ? "is already" : "was still"} ${held} by ${who}`;
+        : `${isNow ? "is already" : "was still"} ${held} ${who}`;
     const end = isNow ? ", and `wait` is 0" : `${beside && ","} when \`wait\` (${duration(wait)}) was over`;
     const others = units > 0 && holder ? `${who} has some` : "";
     const cure = isNow ? "" : cureOf(heldBy, noun);
@@ -123,9 +123,8 @@ function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Part
 /** What a caller that has waited can do. */
 function cureOf(heldBy: LockTimeoutError["heldBy"], noun: string): string {
   if (heldBy === "this scope") return "concurrent bodies of one scope get it one after the other";
-  if (heldBy === "this process")
-    return "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()";
-  return wordingOf(noun).cure;
+  const { cure, cureHere } = wordingOf(noun);
+  return heldBy === "this process" ? cureHere : cure;
 }
 
 /**

@@ -16,12 +16,13 @@ interface Wording {
   /** What a holder that has already given it back gets to read. */
   readonly ended: string;
   /** What a holder does with it, and the holder's name when it is unknown. */
-  readonly held: "held" | "led";
+  readonly held: "held by" | "led by" | "under way in";
   readonly other: string;
   /** What may be in the way besides the holder. */
   readonly beside: string;
-  /** What a caller that has waited can do. */
+  /** What a caller that has waited can do, and one that has waited for its own process. */
   readonly cure: string;
+  readonly cureHere: string;
   readonly losses: Readonly<Record<LossReason, string>>;
 }
 
@@ -30,10 +31,12 @@ const LOCK: Wording = {
   end: "unlock",
   form: "withLock()",
   ended: "was unlocked before, so this lease is over: take it again",
-  held: "held",
+  held: "held by",
   other: "another caller",
   beside: "",
   cure: "wait longer, hold it for a shorter time, or use tryLock() and treat null as busy",
+  cureHere:
+    "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()",
   losses: {
     expired: "its lease ran out on this process's clock before it was renewed or released",
     taken:
@@ -64,7 +67,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     end: "resign",
     form: "runAsLeader()",
     ended: "was resigned, so this term is over: campaign again",
-    held: "led",
+    held: "led by",
     other: "another candidate",
     cure: "wait longer, or ask leader() who leads",
     losses: {
@@ -79,6 +82,10 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     ...LOCK,
     plural: "The runs",
     ended: "is over, because its body has ended",
+    held: "under way in",
+    other: "another process",
+    cure: "wait longer, or treat it as busy",
+    cureHere: "if its body makes this call, it waits for itself: use another name",
     losses: {
       ...LOCK.losses,
       taken:

@@ -3,6 +3,7 @@ import { type LockClient, LockLostError } from "../../src/index.ts";
 import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 // What the errors of a lock that is held too long, or lost, say of the cause.
@@ -63,6 +64,9 @@ interface Taken {
   unlock(): Promise<unknown>;
 }
 
+/** The runs that have learned of their end. */
+const stopped = new Set<string>();
+
 /** How each thing that is no plain lock is taken, released, and taken away from under its holder. */
 const THINGS: readonly {
   readonly noun: string;
@@ -71,6 +75,8 @@ const THINGS: readonly {
   /** Left out: by forceUnlock(), which it has. */
   readonly keyOf?: (name: string) => string;
   readonly force?: (locks: LockClient, name: string) => Promise<unknown>;
+  /** What does it. Default: forceUnlock(). */
+  readonly ends?: string;
 }[] = [
   {
     noun: "Semaphore",
@@ -103,6 +109,25 @@ const THINGS: readonly {
     keyOf: (name) => new Keys("", false).ofElection(name).lock,
   },
   {
+    noun: "The run of",
+    take: async (locks, name, wait) => {
+      const { run, ran, ended } = await running(locks, name, { wait });
+      const unlock = async () => {
+        ran("done");
+        const end = await ended;
+        if (end instanceof Error) throw end;
+      };
+      run.signal.addEventListener("abort", () => stopped.add(name));
+      return { assertHeld: () => run.assertHeld(), unlock };
+    },
+    late: /^The run of '\S+' was still under way in \S+:\d+ when `wait` \(20 ms\) was over: wait longer, or treat/,
+    force: async (locks, name) => {
+      await locks.stopRun(name);
+      await until(() => stopped.has(name));
+    },
+    ends: "stopRun()",
+  },
+  {
     noun: "The turn of",
     take: async (locks, name) => {
       let [begun, end] = [(_: Taken) => {}, () => {}];
@@ -127,42 +152,45 @@ const THINGS: readonly {
   },
 ];
 
-describe.each(THINGS)("errors name their subject: $noun", ({ noun, take, late, keyOf, force }) => {
-  it("lost, late, given back, without Redis", async () => {
-    const [near, far] = await Promise.all([parties.join(), parties.join()]);
-    const name = freshName();
-    const named = `${noun} '${name}' `;
-    const holder =
-      noun === "Read lock" ? far.locks.readWriteLock(name).write.lock() : take(far.locks, name, 0);
-    const held = await holder;
-    if (noun !== "The turn of")
-      expect(await failure(take(near.locks, name, 20))).toMatchObject({
-        name: "LockTimeoutError",
-        message: expect.stringMatching(late),
+describe.each(THINGS)(
+  "errors name their subject: $noun",
+  ({ noun, take, late, keyOf, force, ends = "forceUnlock()" }) => {
+    it("lost, late, given back, without Redis", async () => {
+      const [near, far] = await Promise.all([parties.join(), parties.join()]);
+      const name = freshName();
+      const named = `${noun} '${name}' `;
+      const holder =
+        noun === "Read lock" ? far.locks.readWriteLock(name).write.lock() : take(far.locks, name, 0);
+      const held = await holder;
+      if (noun !== "The turn of")
+        expect(await failure(take(near.locks, name, 20))).toMatchObject({
+          name: "LockTimeoutError",
+          message: expect.stringMatching(late),
+        });
+      await held.unlock();
+      expect(() => held.assertHeld()).toThrow(
+        expect.objectContaining({ code: "LOCK_RELEASED", message: expect.stringContaining("is over") }),
+      );
+
+      const other = freshName();
+      const lost = await take(near.locks, other, 1_000);
+      if (keyOf) await far.redis.del(keyOf(other));
+      else await force?.(far.locks, other);
+      const loss = (await failure(lost.unlock())) as Error;
+      expect(loss).toBeInstanceOf(LockLostError);
+      expect(loss.message).toContain(`${noun} '${other}' was lost: `);
+      expect(loss.message.includes(ends)).toBe(keyOf === undefined);
+
+      const { redis, locks } = await parties.join({ redis: { retryStrategy: () => null } });
+      redis.disconnect();
+      await until(() => redis.status === "end");
+      expect(await failure(take(locks, name, 0))).toMatchObject({
+        code: "LOCK_UNAVAILABLE",
+        message: expect.stringContaining(`${named}is unavailable: `),
       });
-    await held.unlock();
-    expect(() => held.assertHeld()).toThrow(
-      expect.objectContaining({ code: "LOCK_RELEASED", message: expect.stringContaining("is over") }),
-    );
-
-    const other = freshName();
-    const lost = await take(near.locks, other, 1_000);
-    if (keyOf) await far.redis.del(keyOf(other));
-    else await force?.(far.locks, other);
-    const loss = (await failure(lost.unlock())) as Error;
-    expect(loss).toBeInstanceOf(LockLostError);
-    expect(loss.message).toContain(`${noun} '${other}' was lost: `);
-    expect(loss.message.includes("forceUnlock()")).toBe(keyOf === undefined);
-
-    const { redis, locks } = await parties.join({ redis: { retryStrategy: () => null } });
-    redis.disconnect();
-    await until(() => redis.status === "end");
-    expect(await failure(take(locks, name, 0))).toMatchObject({
-      code: "LOCK_UNAVAILABLE",
-      message: expect.stringContaining(`${named}is unavailable: `),
     });
-  });
-});
+  },
+);
 
 it("what a scope or close() finds still held is named by its kind", async () => {
   const { locks } = await parties.join();

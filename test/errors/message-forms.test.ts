@@ -10,6 +10,7 @@ import { launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { circle } from "../support/circles.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./house-form.ts";
 
@@ -53,6 +54,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
       await far.election(name).campaign(),
       await far.readWriteLock(name).write.lock(),
     ];
+    await running(far, name);
     const pool = near.semaphore(name, { permits: 2 });
     const { read, write } = near.readWriteLock(name);
     const calls = [0, 20].flatMap((wait) => [
@@ -62,6 +64,8 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
       failure(near.election(name).campaign({ wait })),
       failure(read.lock({ wait })),
       failure(write.lock({ wait })),
+      failure(near.remember(name, { keep: 0, wait }, () => {})),
+      failure(far.remember(name, { keep: 0, wait }, () => {})),
       failure(near.multiLock([name, freshName()]).lock({ wait })),
     ]);
     const errors = await Promise.all(calls);
@@ -78,11 +82,13 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     const left = await near.scope(() => near.lock(freshName()).lock());
     await far.lock(name).forceUnlock({ label: "alice" });
     await far.election(name).forceResign({ label: "alice" });
+    const { ended } = await running(near, name);
+    await far.stopRun(name, { label: "alice" });
     await until(() => expired.signal.aborted && tooLong.signal.aborted && term.signal.aborted);
     const errors = [expired, tooLong, lease, left].map((one) => failure(one.unlock()));
     const other = await near.lock(freshName()).lock();
     await near.close({ grace: 0 });
-    return Promise.all([...errors, failure(term.resign()), failure(other.unlock())]);
+    return Promise.all([...errors, failure(term.resign()), failure(other.unlock()), ended]);
   },
   LOCK_UNAVAILABLE: async (name) => {
     const redis = nowhere();
@@ -97,6 +103,10 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
       failure(locks.semaphore(name, { permits: 1 }).tryAcquire()),
       failure(locks.runOnce(name, { every: 1_000 }, () => 1)),
       failure(locks.lock(name).forceUnlock()),
+      failure(locks.remember(name, { keep: 0 }, () => 1)),
+      failure(locks.remembered(name)),
+      failure(locks.forget(name)),
+      failure(locks.stopRun(name)),
     ]);
     const ended = nowhere(null);
     const over = await parties.join({ connect: () => ended, redis: { lazyConnect: true } });
@@ -167,6 +177,20 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     const books = (await redis.hget(hash, "=")) ?? "";
     await redis.hset(hash, "=", books.replace(/^(\S+ \d+ \d+) \d+/, "$1 10000"));
     return await failure((await join()).semaphore(name, { permits: 1_000_000 }).acquire());
+  },
+  FINGERPRINT_DIFFERS: async (name) => {
+    const locks = await join();
+    await locks.remember(name, { keep: 60_000, fingerprint: "one" }, () => 1);
+    return failure(locks.remember(name, { keep: 60_000, fingerprint: "other" }, () => 2));
+  },
+  RESULT_NOT_STORABLE: async (name) => {
+    const locks = await join();
+    const values = [1n, () => {}, "x".repeat(64 * 1_024)];
+    const runs = values.map((value, i) =>
+      failure(locks.remember(`${name}:${i}`, { keep: 60_000 }, () => value)),
+    );
+    const errors = await Promise.all(runs);
+    return [...errors, await failure(locks.remembered(`${name}:0`))];
   },
   SETTING_DIFFERS: async (name) => {
     const locks = await join();
