@@ -123,15 +123,19 @@ describe("a call is followed", () => {
     await locks.runOnce(name, { every: 60_000 }, () => {});
     const term = await locks.election(name).campaign({ value: "here" });
     await term.resign();
+    for (let i = 0; i < 2; i++) await locks.remember(name, { keep: 60_000 }, () => "a secret");
     const kinds = ["fair", "spin", "redisson", "semaphore", "write", "read", "multi", "once"];
-    expect(acquire.ended.map(({ kind }) => kind)).toEqual([...kinds, "once", "election"]);
+    expect(acquire.ended.map(({ kind }) => kind)).toEqual([
+      ...kinds,
+      ...["once", "election", "remember", "remember"],
+    ]);
     expect(acquire.ended.map(({ outcome }) => outcome)).toEqual([
       ...kinds.map(() => "acquired"),
-      "busy",
-      "acquired",
+      ...["busy", "acquired", "acquired", "served"],
     ]);
+    expect(JSON.stringify([acquire.ended, hold.ended])).not.toContain("a secret");
     kinds.splice(kinds.indexOf("multi"), 0, "multi");
-    expect(hold.ended.map(({ kind }) => kind)).toEqual([...kinds, "election"]);
+    expect(hold.ended.map(({ kind }) => kind)).toEqual([...kinds, "election", "remember"]);
     expect(hold.ended.filter(({ kind }) => kind === "multi").map(({ name }) => name)).toEqual(both);
     expect(hold.ended.find(({ kind }) => kind === "semaphore")).toMatchObject({ units: 2 });
   });

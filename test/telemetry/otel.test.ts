@@ -18,6 +18,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { instrument } from "../../src/tools/telemetry/otel.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 // holdfast/otel with the real SDK of OpenTelemetry, which exports to memory.
@@ -210,6 +211,27 @@ describe("traces", () => {
     const spans = take();
     expect(spans.filter((span) => span.name === "lock hold")).toHaveLength(3);
     expect(linksOf(spans)).toEqual([[], []]);
+    undo();
+  });
+
+  it("a call that waited for the result of another run has a span without an error, and others none", async () => {
+    const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
+    const undo = instrument(locks, { tracer });
+    const name = `pay:${freshName()}`;
+    const { ran } = await running(others, name);
+    const waited = new Promise((resolve) => locks.once("wait", resolve));
+    const waiting = locks.remember(name, { keep: 60_000 }, () => "mine");
+    await waited;
+    ran("a secret");
+    await waiting;
+    await locks.remember(name, { keep: 60_000 }, () => "mine");
+    const [span, ...more] = take();
+    expect([span?.name, span?.status.code, more]).toEqual(["lock acquire", SpanStatusCode.UNSET, []]);
+    expect(span?.attributes).toEqual({
+      "lock.name": "pay",
+      "lock.kind": "remember",
+      "lock.outcome": "served",
+    });
     undo();
   });
 

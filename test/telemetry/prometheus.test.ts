@@ -3,6 +3,7 @@ import { afterAll, expect, it, onTestFinished } from "vitest";
 import { register } from "../../src/tools/telemetry/prometheus.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 // holdfast/prometheus with a real registry of prom-client: the text that a scrape gets.
@@ -93,6 +94,26 @@ it("the registry exposes what the locks of a client do, by the templates of thei
   expect(await registry.metrics()).toBe("\n");
   await lock.withLock(() => {});
   expect(await registry.metrics()).toBe("\n");
+});
+
+it("a call that gets the result of another run waits no more, and is no time-out", async () => {
+  const { locks } = await parties.join();
+  const { locks: others } = await parties.join();
+  const registry = new Registry();
+  register(locks, registry);
+  const name = `pay:${freshName()}`;
+  const series = 'lock="pay",kind="remember"';
+  const { ran } = await running(others, name);
+  const waiting = locks.remember(name, { keep: 60_000 }, () => "mine");
+  await until(async () => (await read(registry, "holdfast_lock_pending_requests"))[series] === 1);
+  ran("a secret");
+  expect((await waiting).value).toBe("a secret");
+  await locks.remember(name, { keep: 60_000 }, () => "mine");
+  expect(await read(registry, "holdfast_lock_pending_requests")).toEqual({ [series]: 0 });
+  expect(await read(registry, "holdfast_lock_timeouts_total")).toEqual({ [series]: 0 });
+  const waits = await read(registry, "holdfast_lock_wait_seconds_count");
+  expect(waits).toEqual({ [`${series},outcome="served"`]: 2 });
+  expect(await registry.metrics()).not.toContain("a secret");
 });
 
 it("the exporter counts a lease that a scope ended as lost, and the hold while another one has it", async () => {
