@@ -8,6 +8,7 @@ import { setScene } from "../page/scene.ts";
 import { Cli, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { keepAlways } from "../support/kept-reads.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 // What people look with: ls, inspect, break, ask, doctor, completion.
@@ -172,6 +173,29 @@ describe("break", () => {
     expect((await cli("break", java, "--yes", "--kind", "redisson")).code).toBe(0);
     expect(await redissonLock(locks, java).isLocked()).toBe(false);
     await lease.unlock().catch(() => {});
+  });
+
+  it("shows and stops the run of a result, and never shows the result", async () => {
+    const name = freshName("result");
+    const { locks } = await parties.join();
+    const { run, ended } = await running(locks, name, { label: "charge" });
+    expect((await cli("ls", name, "--kind", "remember")).stdout).toMatch(/ remember .* charge/);
+    expect((await cli("inspect", name)).stdout).toMatch(/ charge/);
+    const wrong = await cli("break", name, "--yes", "--token", String(run.token - 1));
+    expect([wrong.code, run.held]).toEqual([75, true]);
+    expect((await cli("break", name, "--yes", "--label", "alice")).code).toBe(0);
+    expect(await ended).toMatchObject({ code: "LOCK_LOST", by: "alice" });
+    const secret = "a refresh token";
+    await locks.remember(name, { keep: 60_000 }, () => secret);
+    for (const args of [
+      ["ls", name],
+      ["ls", "--json"],
+      ["inspect", name],
+      ["inspect", "--json", name],
+    ]) {
+      const { stdout, stderr } = await cli(...args);
+      expect(stdout + stderr).not.toContain(secret);
+    }
   });
 
   it.skipIf(process.platform !== "linux")("asks the user to type the name", async () => {
@@ -382,7 +406,7 @@ it("bash accepts the completion", async () => {
     return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim();
   };
   expect(completed("run", "--kill")).toBe("--kill-after");
-  expect(completed("ls", "--kind", "re")).toBe("readWrite redisson");
+  expect(completed("ls", "--kind", "re")).toBe("readWrite remember redisson");
   expect(completed("ls", "--sort", "=", "he")).toBe("held");
   expect(completed("run", "--on-loss", "=")).toBe("kill warn");
   expect(completed("recall", "--kind", "")).toBe("lock readWrite");

@@ -124,7 +124,7 @@ it("inspect(), list(), elections, errors and events use only names of the table"
   const { locks, others, name, java, end } = await busy();
   const looks = [locks.lock(name), others.lock(name), locks.readWriteLock(name), locks.semaphore(name), java];
   for (const one of looks) expectNames(await one.inspect(), "inspect()");
-  for (const kind of ["lock", "readWrite", "semaphore", "election", "redisson"] as const)
+  for (const kind of ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const)
     for await (const one of locks.list({ kind })) expectNames(one, "list()");
   expectNames(await locks.election(name).leader(), "leader()");
   const error = await others

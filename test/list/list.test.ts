@@ -7,6 +7,7 @@ import { redissonLock } from "../../src/redisson.ts";
 import { spinLock } from "../../src/spin.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 const own = new OwnServer();
@@ -30,6 +31,9 @@ const of = ({ id }: { readonly id: string }) => expect.stringMatching(new RegExp
 
 const EVERY = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const;
 
+/** A value that no list may show. */
+const SECRET = "a refresh token";
+
 describe("the list", () => {
   it("shows every kind with its holders and waiters, and no other keys", async () => {
     const [a, b] = [await join(), await join()];
@@ -45,31 +49,22 @@ describe("the list", () => {
     const writer = b.readWriteLock("x").write.lock({ wait: 60_000, label: "w" });
     await a.semaphore("x", { permits: 9 }).acquire(3, { label: "permits" });
     await a.election("x", { label: "east" }).campaign({ value: "here" });
-    let end = (): void => {};
-    const runs = [
-      a.remember("x", { keep: 60_000, label: "run" }, () => new Promise<void>((resolve) => (end = resolve))),
-    ];
-    await until(() =>
-      a
-        .list({ kind: "remember" })
-        .next()
-        .then(({ done }) => !done),
-    );
-    runs.push(b.remember("x", { keep: 60_000, label: "w" }, () => {}));
     await redissonLock(a, "x").lock();
     await spinLock(a, "y").lock();
     await a.runOnce("x", { every: 60_000 }, () => {});
+    await a.remember("done", { keep: 60_000 }, () => SECRET);
+    const { run, ran } = await running(a, "x", { label: "run" });
+    const result = b.remember("x", { keep: 60_000, wait: 60_000, label: "w" }, () => SECRET);
     await fencedSet(own.admin, "resource", "value", { fence: lease });
     await own.admin.hset("hash", { field: "1", other: "2" });
     await own.admin.hset("small", { field: "1" });
     await until(async () => (await a.lock("x").inspect()).waiters?.length === 2);
     await until(async () => (await a.readWriteLock("x").inspect()).waiters.length === 1);
-
-    await until(async () => (await all(a.list({ kind: "remember" })))[0]?.waiters?.length === 1);
+    await until(async () => (await a.list({ kind: "remember" }).next()).value?.waiters?.length === 1);
 
     const found = await all(a.list({ kind: EVERY }));
     expect(found.map(({ kind, name }) => [kind, name])).toEqual([...EVERY].sort().map((kind) => [kind, "x"]));
-    const [election, lock, readWrite, redisson, run, semaphore] = found;
+    const [election, lock, readWrite, redisson, remember, semaphore] = found;
     expect(lock).toMatchObject({
       holder: { id: of(a), label: "é 1", pid: process.pid, token: lease.token, units: 1, mode: null },
       waiters: [
@@ -94,15 +89,21 @@ describe("the list", () => {
       waiters: [],
     });
     expect(election?.holder).toMatchObject({ id: of(a), label: "east" });
-    expect(run).toMatchObject({ holder: { id: of(a), label: "run" }, waiters: [{ id: of(b), label: "w" }] });
+    expect(remember).toMatchObject({
+      holder: { id: of(a), label: "run", token: run.token, units: 1, mode: null },
+      waiters: [{ id: of(b), label: "w" }],
+      kept: false,
+      permits: null,
+    });
+    expect(JSON.stringify(found)).not.toContain(SECRET);
     expect(redisson).toMatchObject({ holder: { host: null, token: null }, heldFor: null, waiters: null });
     // Every hash of the database is looked at only where that was asked for.
     expect((await all(a.list())).map(({ kind }) => kind)).not.toContain("redisson");
+    ran(SECRET);
+    expect((await result).value).toBe(SECRET);
+    expect(await names(a.list({ kind: "remember" }))).toEqual([]);
     for (const held of [lease, ...reads]) await held.unlock();
     for (const wait of [...waits, writer]) await (await wait).unlock();
-    end();
-    await Promise.all(runs);
-    expect(await all(a.list({ kind: "remember" }))).toEqual([]);
   });
 
   it("shows a cached lock, and a free one with a waiter", async () => {

@@ -4,6 +4,7 @@ import { STREAM, type Told } from "../../src/tools/ui/observed.ts";
 import { cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { running } from "../support/result-runs.ts";
 import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 
@@ -45,6 +46,24 @@ const micros = (ago: number): number => (Date.now() - ago) * 1_000;
 async function age(queue: string, ago: number): Promise<void> {
   for (const entry of await own.admin.zrange(queue, 0, "-1")) await own.admin.zadd(queue, micros(ago), entry);
 }
+
+it("a run is shown with its kind, its holder and its waiters, and what it leaves is not", async () => {
+  const state = await serve();
+  const [one, other] = [await join(), await join()];
+  const name = freshName("result");
+  const { run, ran } = await running(one, name, { label: "charge" });
+  const waiting = other.remember(name, { keep: 60_000 }, () => "mine");
+  await until(async () => (await own.admin.zcard(`holdfast:remember:{${name}}:queue`)) === 1);
+  const shown = { name, kind: "remember", waitingProcesses: 1, holder: { label: "charge" } };
+  expect((await state("view=now")).locks).toMatchObject([shown]);
+  const { lock } = await state(`view=lock&kind=remember&name=${name}`);
+  expect(lock).toMatchObject(shown);
+  ran("a secret");
+  expect((await waiting).token).toBe(run.token);
+  await until(async () => (await state("view=now")).locks.length === 0);
+  const all = await Promise.all(["view=now", `view=lock&kind=remember&name=${name}`].map(state));
+  expect(JSON.stringify(all)).not.toContain("a secret");
+});
 
 describe("an election", () => {
   /** A leader, two candidates that stand by for 15 min, and a lock that is waited for. */

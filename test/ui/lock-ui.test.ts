@@ -14,6 +14,7 @@ import { ask } from "../support/ask-page.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { keepAlways } from "../support/kept-reads.ts";
 import { present } from "../support/present.ts";
+import { running } from "../support/result-runs.ts";
 import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 
@@ -312,6 +313,13 @@ describe("actions", () => {
     expect(await post({ kind: "election", holder })).toMatchObject({ done: false });
     expect(await post({ kind: "election", holder: locks.id })).toMatchObject({ done: true });
     await expect(term.resign()).rejects.toMatchObject({ code: "LOCK_LOST" });
+
+    const { run, ended } = await running(locks, name);
+    const runner = (await locks.list({ kind: "remember", match: name }).next()).value?.holder?.id;
+    expect(await post({ kind: "remember", holder })).toMatchObject({ done: false });
+    expect(run.held).toBe(true);
+    expect(await post({ kind: "remember", holder: runner })).toMatchObject({ done: true });
+    expect(await ended).toMatchObject({ code: "LOCK_LOST", reason: "revoked", by: "alice" });
 
     const java = await redissonLock(locks, `${name}:java`).lock();
     const owner = (await redissonLock(locks, java.name).inspect()).holder?.id;
