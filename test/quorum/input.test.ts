@@ -115,6 +115,13 @@ describe("a QuorumClient", () => {
     );
     await refused(() => locks.readWriteLock("x"), TypeError, "agree on none");
     await refused(() => locks.election("x"), TypeError, "must be stored in one place");
+    for (const call of [
+      () => locks.remember("x", { keep: 1_000 }, () => {}),
+      () => locks.remembered("x"),
+      () => locks.forget("x"),
+      () => locks.stopRun("x"),
+    ])
+      await refused(call, TypeError, "each could remember another");
     await refused(
       () => locks.runOnce("x", { every: 1_000 }, () => {}),
       TypeError,

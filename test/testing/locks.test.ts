@@ -6,6 +6,7 @@ import { TestClient } from "../../src/tools/testing/client.ts";
 import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/tools/testing/index.ts";
 import { TestNetwork } from "../../src/tools/testing/test-network.ts";
 import { lockOf } from "../support/permit.ts";
+import { running } from "../support/result-runs.ts";
 import { until } from "../support/until.ts";
 
 const open: TestLocks[] = [];
@@ -80,6 +81,34 @@ describe("locks in memory", () => {
     const next = other.election("scheduler").campaign({ value: "there" });
     await term.resign();
     expect((await next).token).toBeGreaterThan(term.token);
+  });
+
+  it("remember runs one body, and gives its value to callers that wait or come later", async () => {
+    const [one, other] = pair();
+    const { run, ran } = await running(one, "token", { label: "refresh" });
+    const waiting = other.remember("token", { keep: 60_000 }, () => "twice");
+    await until(async () => (await one.list({ kind: "remember" }).next()).value?.waiters?.length === 1);
+    ran({ value: 1 });
+    const made = { value: { value: 1 }, token: run.token };
+    expect(await waiting).toMatchObject({ ...made, ran: false });
+    expect(await other.remembered("token")).toMatchObject(made);
+    await one.test.advance(59_000);
+    expect(await other.remember("token", { keep: 60_000 }, () => "early")).toMatchObject(made);
+    await one.test.advance(2_000);
+    expect(await one.remembered("token")).toBeNull();
+    expect(await other.remember("token", { keep: 60_000 }, () => "late")).toMatchObject({ value: "late" });
+    expect([await one.forget("token"), await one.forget("token")]).toEqual([true, false]);
+  });
+
+  it("a run that is stopped has lost, and the first waiter runs", async () => {
+    const [one, other] = pair();
+    const { ended } = await running(one, "token");
+    const waiting = other.remember("token", { keep: 60_000 }, () => "next");
+    await until(async () => (await one.list({ kind: "remember" }).next()).value?.waiters?.length === 1);
+    expect(await other.stopRun("token", { label: "alice" })).toBe(true);
+    expect(await waiting).toMatchObject({ value: "next", ran: true });
+    expect(await ended).toMatchObject({ code: "LOCK_LOST", reason: "revoked", by: "alice" });
+    expect(await other.stopRun("token")).toBe(false);
   });
 
   it("once runs one body per interval", async () => {

@@ -413,7 +413,7 @@ test(
   scene(async (world) => {
     const [one, two] = world.processes(2);
     await warm(world, one, two);
-    const told: unknown[] = [];
+    const told: unknown[][] = [];
     for (const { client, name } of [one, two]) {
       const tell = (...what: unknown[]) => void told.push([name, ...what]);
       client.on("wait", ({ kind, heldBy }) => tell("wait", kind, heldBy));
@@ -427,12 +427,12 @@ test(
     await Promise.all([running, job.call(two)]);
     await job.call(one);
     const [first, second] = [one.name, two.name];
-    expect(told.filter(([name]: unknown[]) => name === first)).toEqual([
+    expect(told.filter(([name]) => name === first)).toEqual([
       [first, "acquire", "remember", true, false],
       [first, "release", "remember", true],
       [first, "giveup", "remember", "served"],
     ]);
-    expect(told.filter(([name]: unknown[]) => name === second)).toEqual([
+    expect(told.filter(([name]) => name === second)).toEqual([
       [second, "wait", "remember", "unknown"],
       [second, "giveup", "remember", "served"],
     ]);
@@ -471,6 +471,8 @@ test(
       }),
     );
     expect(value).toMatchObject({ code: "LOCK_TIMEOUT", heldBy: "this process" });
-    expect((value as Error).message).toMatch(/^The run of 'x' /);
+    expect((value as Error).message).toMatch(
+      /^The run of 'x' was still under way in this process \(pid 1000\) when .* waits for itself: use another name\.$/,
+    );
   }),
 );
