@@ -1,6 +1,6 @@
 -- The numbers that scripts and TypeScript share: in a script a name stands for its number, and
 -- src/redis/lua.generated.ts exports them as `codes`. The first item of a reply is one of the first
--- eleven; it is the whole reply if there is nothing else to report.
+-- twelve; it is the whole reply if there is nothing else to report.
 -- A token that may be far from the server's time is answered as text: the parsers of clients round
 -- integers close to 2^53.
 OWNER = 1    -- the hold owns the lock from now on

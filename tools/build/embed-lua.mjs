@@ -39,7 +39,8 @@ const constants = new Map(
 );
 
 /** Those that begin replies: the first ones, from 1 without a gap. */
-const replyCodes = [...constants].filter(([, number], i) => Number(number) === i + 1).map(([name]) => name);
+const gap = [...constants].findIndex(([, number], i) => Number(number) !== i + 1);
+const replyCodes = [...constants.keys()].slice(0, gap);
 
 const camel = (text) => text.replace(/\W+(\w)/g, (_, letter) => letter.toUpperCase());
 
