@@ -1,5 +1,6 @@
--- Included: what is remembered, and for whom. `found`: its text; nil if there is none. `rest`: for how
--- many ms new callers get it; 0 or less: only callers that have waited for its run, or an earlier one.
+-- Included: what is remembered, and for which callers. `found`: its text; nil if there is none.
+-- `rest`: for how many ms new callers get it; 0 or less: only callers that have waited for its run, or
+-- an earlier one.
 --
 -- result   string "1<state> <token> <at> <owner> <keep> <fingerprint or -> <JSON>": the format at 1, the
 --          state at 2, three numbers of 16 digits from 4, keep in ms from 55

@@ -4,7 +4,7 @@ import { Keys } from "../../src/redis/keys.ts";
 import { rememberLua } from "../../src/redis/lua.generated.ts";
 import { needs, openScriptServer, type ScriptServer } from "../support/script-server.ts";
 
-// The scripts of results that callers share, by themselves: which result counts, and for whom.
+// The scripts of results that callers share, by themselves: which result counts, and for which callers.
 
 const { KEPT, OWNER, MINE, HELD, STALE, GONE, RELEASED, TAKEN, RESULT_TTL, READY_MOST } = codes;
 const { lock, queue, clients, clock, result, last } = new Keys("", false).ofRemembered("x");
