@@ -270,7 +270,8 @@ export class ResultError extends LockError {
 
 /**
  * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within
- * `replicaTimeout`: it was given back, because a failover could lose it.
+ * `replicaTimeout`: it was given back, because a failover could lose it. In an `error` event of
+ * `remember`: the same for a result, which is stored.
  */
 export class NotReplicatedError extends LockError {
   override readonly name = "NotReplicatedError";
@@ -282,11 +283,12 @@ export class NotReplicatedError extends LockError {
     /** How many had it in time. */
     readonly acknowledged: number,
     noun = "Lock",
+    did = "was given back",
   ) {
     super(
       "LOCK_NOT_REPLICATED",
       lockName,
-      `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`; see INFO replication on the primary.`,
+      `${noun} ${quote(lockName)} ${did}: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`; see INFO replication on the primary.`,
     );
   }
 }
@@ -325,7 +327,7 @@ export class PermitsError extends LockError {
 /** One lock of a deadlock: callers that wait for each other in a circle. */
 export interface DeadlockLink {
   readonly name: string;
-  readonly kind: "lock" | "readWrite" | "semaphore";
+  readonly kind: "lock" | "readWrite" | "semaphore" | "remember";
   /** The hold in the way: its caller waits for the next lock of the circle. */
   readonly holder: Party;
 }

@@ -28,8 +28,10 @@ export type GiveUpReason =
 
 const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
   "DEADLOCK",
+  "FINGERPRINT_DIFFERS",
   "PERMITS_DIFFER",
   "PERMITS_UNKNOWN",
+  "RESULT_NOT_STORABLE",
   "TOO_MANY_HOLDS",
 ]);
 

@@ -209,6 +209,11 @@ export abstract class BaseClient implements CommonClient {
     return this.#closing !== null;
   }
 
+  /** @internal */
+  protected get scopes(): Scopes {
+    return this.#scopes;
+  }
+
   /** For the subclass's lock kinds. @internal */
   protected get locks(): LockManager {
     return this.#locks;

@@ -185,7 +185,7 @@ export class ServerClient extends BaseClient implements LockClient {
     body: (run: ResultRun) => T | PromiseLike<T>,
   ): Promise<Remembered<T>> {
     const wanted = checkRemember(name, options, body, this.#leaseTime);
-    return this.#results.remember(name, wanted, body);
+    return this.#results.remember(name, wanted, body, ServerClient.prototype.remember);
   }
 
   async remembered<T = unknown>(name: string): Promise<RememberedNow<T> | null> {
@@ -201,10 +201,14 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   get #results(): Remembering {
-    const { commands, replication, settings } = this.#parts;
-    const { grantWindow } = settings;
-    this.#remembering ??= new Remembering(new RememberKind(commands, replication, grantWindow), this.locks);
+    this.#remembering ??= this.#newRemembering();
     return this.#remembering;
+  }
+
+  #newRemembering(): Remembering {
+    const { commands, replication, settings } = this.#parts;
+    const kind = new RememberKind(commands, replication, settings.grantWindow);
+    return new Remembering(kind, this.locks, this.scopes);
   }
 
   protected override closeBeside(): Promise<void> {
@@ -245,6 +249,7 @@ export class ServerClient extends BaseClient implements LockClient {
     const { readers } = this.#readWrite;
     return {
       lock: (name: string) => this.#kinds.lock.inspect(name),
+      remember: (name: string) => this.#results.inspect(name),
       readWrite: (name: string) => readers.look(name),
       semaphore: (name: string) => this.#semaphores.fair.look(name),
     };

@@ -177,8 +177,13 @@ export class Line extends LinkedList<Waiter> {
       const { result } = caller.terms;
       if (!result || caller.since > sent) continue;
       if (kept.rest <= 0 && (result.seen === 0 || kept.token < result.seen)) continue;
-      this.remove(caller);
-      if (caller.serve(result.found(kept))) this.#port.gaveUp(this.#name, caller, SERVED);
+      try {
+        const value = result.found(kept);
+        this.remove(caller);
+        if (caller.serve(value)) this.#port.gaveUp(this.#name, caller, SERVED);
+      } catch (error) {
+        this.refuse(caller, error);
+      }
     }
   }
 

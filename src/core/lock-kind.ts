@@ -144,8 +144,8 @@ export interface LockKind extends Renewer, Admin {
    */
   readonly tokensAhead?: number;
   /**
-   * Does a hold that was granted, or found at a re-check, ask once more before a caller has it? Left
-   * out: no.
+   * Does a hold that was granted, or found at a re-check, ask once more before a caller has it? Do
+   * callers of this process wait for the answer to a release before they ask? Left out: no.
    */
   readonly asksTwice?: boolean;
   /**

@@ -926,6 +926,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     kind.release(hold, release);
     // RACE: a command sent now would take the lock for a process that has ended.
     if (isEnding) this.retry();
+    else if (kind.asksTwice) this.#askWhenOver(release);
     else this.askAfter(hold);
     return release.outcome;
   }
@@ -933,6 +934,16 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
   /** After the release of this hold. */
   protected askAfter(_hold: Hold): void {
     this.ask();
+  }
+
+  /**
+   * When its release is answered: callers that are here then have their result by that. RACE: a
+   * command sent now could be executed before a release that is sent again.
+   */
+  #askWhenOver({ outcome }: Release): void {
+    this.to(ASKING);
+    const ask = (): void => this.context.events.step(() => this.ask());
+    outcome.then(ask, ask);
   }
 
   #release(hold: Hold, by: Departure, held: number): Release {

@@ -1,9 +1,11 @@
 import { failing } from "../api/stacks.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 import type { Ending } from "./ending.ts";
 import type { Hold } from "./lease/hold.ts";
 import { unconfirmed } from "./lease/release-outcome.ts";
 import type { Departure } from "./lease/shared-lease.ts";
+import type { Line } from "./line.ts";
 import type { Callback, LockKind } from "./lock-kind.ts";
 import type { Port } from "./port.ts";
 import { lossOf } from "./telling.ts";
@@ -19,6 +21,7 @@ export class Release implements Callback<ReleaseAnswer> {
     this.#resolve = resolve;
   });
   readonly #epoch: number;
+  readonly #sent = clocks.mono.now();
 
   constructor(
     private readonly place: Releasing,
@@ -37,6 +40,8 @@ export class Release implements Callback<ReleaseAnswer> {
   answered(answer: ReleaseAnswer): void {
     const { commands, events } = this.place.context;
     const isBroken = commands.epoch !== this.#epoch;
+    const { kept } = answer;
+    if (kept) events.step(() => this.place.line?.serve(kept, this.#sent));
     if (answer.is === "released") this.#end(undefined);
     else
       events.step(() => {
@@ -68,6 +73,8 @@ export class Release implements Callback<ReleaseAnswer> {
 interface Releasing {
   readonly kind: LockKind;
   readonly context: Pick<Port, "commands" | "cleanup" | "events" | "leave">;
+  /** Its callers, which get the result that a release has stored. Left out: no release stores any. */
+  readonly line?: Pick<Line, "serve">;
   /** Nothing was released, so no message says so. Left out: none ever does. */
   unreleased?(): void;
 }

@@ -6,10 +6,22 @@ import { unexpected } from "./fields.ts";
 import { holding, partyOf, waiting } from "./party.ts";
 // What answers say to the engine. One vocabulary for all lock kinds.
 
-/** A result that Redis remembers. `rest`: for how many ms new callers get it. */
-export interface Kept {
-  readonly text: string;
+/** What a run leaves. `state`: a value, undefined, or a value that could not be stored. */
+export interface Result {
+  readonly state: "v" | "u" | "x";
+  /** "-": none. */
+  readonly fingerprint: string;
+  /** Empty unless it is a value. */
+  readonly json: string;
+}
+
+/** A result that Redis remembers. */
+export interface Kept extends Result {
+  /** Of the run that made it. */
   readonly token: number;
+  /** When it was stored, the server's time in µs. */
+  readonly at: number;
+  /** For how many ms new callers get it. 0: only callers that have waited for its run. */
   readonly rest: number;
 }
 
@@ -62,6 +74,8 @@ export type Placed =
 export interface ReleaseAnswer {
   readonly is: "released" | "gone" | "taken";
   readonly clock?: number;
+  /** The result that it has stored, for callers that share it. */
+  readonly kept?: Kept;
 }
 
 /** The hold has ended by this release. */

@@ -1,4 +1,11 @@
-import { ClientClosedError, isLockLost, LockLostError, ResultError } from "../api/errors.ts";
+import {
+  ClientClosedError,
+  isLockLost,
+  LockLostError,
+  LockUnavailableError,
+  NotReplicatedError,
+  ResultError,
+} from "../api/errors.ts";
 import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { ForceUnlockOptions } from "../api/options.ts";
@@ -7,13 +14,20 @@ import { nounOf } from "../api/wording.ts";
 import { itself, SharedLease } from "../core/lease/shared-lease.ts";
 import type { Terms, WantedResult } from "../core/lease/terms.ts";
 import { checkForceUnlock } from "../locks/arguments.ts";
+import { CallSite } from "../locks/call-site.ts";
+import { keyOf } from "../locks/holding.ts";
+import { waitBeside } from "../locks/scope-wait.ts";
+import type { Scopes } from "../locks/scopes.ts";
 import { timedOut } from "../locks/timed-out.ts";
-import { type Kept, unavailable } from "../redis/replies.ts";
+import { runBody } from "../locks/with-lock.ts";
+import { unavailable } from "../redis/replies.ts";
 import type { LockManager } from "../runtime/lock-manager.ts";
-import { clocks } from "../util/clock.ts";
-import type { Finishing, RememberKind } from "../wires/remember.ts";
+import type { RememberKind } from "../wires/remember.ts";
 import { RunHandle } from "./run.ts";
 import { decode, encode } from "./stored.ts";
+
+const UNSTORED =
+  "its result, which is stored as soon as Redis answers within a minute, was not confirmed, and other callers may not get it";
 
 type Body<T> = (run: ResultRun) => T | PromiseLike<T>;
 
@@ -21,16 +35,24 @@ type Body<T> = (run: ResultRun) => T | PromiseLike<T>;
 export class Remembering {
   readonly #kind: RememberKind;
   readonly #manager: LockManager;
+  readonly #scopes: Scopes;
 
-  constructor(kind: RememberKind, manager: LockManager) {
+  constructor(kind: RememberKind, manager: LockManager, scopes: Scopes) {
     this.#kind = kind;
     this.#manager = manager;
+    this.#scopes = scopes;
   }
 
-  async remember<T>(name: string, wanted: RunWanted, body: Body<T>): Promise<Remembered<T>> {
-    const manager = this.#manager;
+  /** `below`: the method that the application called. */
+  async remember<T>(
+    name: string,
+    wanted: RunWanted,
+    body: Body<T>,
+    below: (...args: never[]) => unknown,
+  ): Promise<Remembered<T>> {
+    const [manager, scopes, kind] = [this.#manager, this.#scopes, this.#kind];
     const { wait, lease, signal, label, fingerprint } = wanted;
-    const result: WantedResult = { seen: 0, found: (kept) => kept };
+    const result: WantedResult = { seen: 0, found: (kept) => decode(name, kept, fingerprint) };
     const terms: Terms = {
       lease,
       watchdog: true,
@@ -39,60 +61,62 @@ export class Remembering {
       result,
       ...(label !== undefined && { label: ` ${encodeLabel(label)}` }),
     };
-    const got: SharedLease | Kept | null = await manager.enter(
-      this.#kind,
-      name,
-      { terms, wait, signal },
-      itself,
-    );
-    if (!got) return timedOut(manager, this.#kind, name, wait);
-    if (got instanceof SharedLease) return this.#run(got, wanted, body);
-    return decode(name, got, fingerprint);
+    // A body that calls this with its own name waits for itself. No call enters a run.
+    const callSite = scopes.current() && new CallSite(below);
+    const request = { terms, wait, signal, explicit: null, reentrant: false, callSite };
+    const got = await waitBeside<SharedLease | Remembered<T>>(manager, scopes, kind, name, request, itself);
+    if (got instanceof SharedLease) return this.#run(got, wanted, body, callSite);
+    return got ?? timedOut(manager, kind, name, wait);
   }
 
-  async #run<T>(lease: SharedLease, wanted: RunWanted, body: Body<T>): Promise<Remembered<T>> {
+  async #run<T>(
+    lease: SharedLease,
+    { keep, fingerprint }: RunWanted,
+    body: Body<T>,
+    callSite: CallSite | null,
+  ): Promise<Remembered<T>> {
+    const [manager, kind] = [this.#manager, this.#kind];
     const { name, token, hold } = lease;
-    const { events } = this.#manager;
-    const proof = this.#kind.proofOf(hold);
-    let value: T;
-    try {
-      const go = () => body(new RunHandle(lease));
-      value = await (events.holds ? events.holds.within(lease, go) : go());
-    } catch (error) {
-      // A throw is not remembered: the next waiter runs.
-      await lease.leave().catch((failure: unknown) => {
-        if (!isLockLost(failure)) events.report(failure);
-      });
-      const { loss } = lease;
-      throw loss && error !== loss ? loss.causedBy(error) : error;
-    }
-    const { result, why, cause } = encode(value, wanted.keep, wanted.fingerprint);
-    // They have waited for this run.
-    for (const { terms } of this.#manager.waitersOf(this.#kind, name))
-      if (terms.result?.seen === 0) terms.result.seen = token;
-    const finishing = this.#kind.finishes(hold, proof, result);
-    if (lease.expire()) {
-      await lease.leave().catch((failure: unknown) => {
-        if (!isLockLost(failure)) events.report(failure);
-      });
-      if (finishing.at === 0 && !finishing.isRefused) this.#late(finishing);
-    } else if (!this.#manager.isClosed && clocks.mono.now() < finishing.until)
-      await this.#kind.finish(finishing).catch(() => this.#late(finishing));
-    if (lease.loss) throw lease.loss;
-    // RACE: its deadline passed while the command was under way.
-    if (finishing.isRefused) throw new LockLostError(name, "taken", undefined, undefined, null, lease.noun);
-    if (why !== null) throw new ResultError(name, why, value, cause);
-    const at = Math.floor(finishing.at / 1_000);
-    return { value: result.state === "u" ? (undefined as T) : JSON.parse(result.json), ran: true, token, at };
-  }
-
-  /** Its result is stored as soon as Redis answers, as long as it counts. */
-  #late(finishing: Finishing): void {
-    const left = finishing.until - clocks.mono.now();
-    const withdraw = async (): Promise<void> => {
-      if (clocks.mono.now() < finishing.until) await this.#kind.finish(finishing);
+    const { events } = manager;
+    const run = kind.runOf(hold);
+    const go = async () => {
+      const value = await body(new RunHandle(lease));
+      const encoded = encode(value, fingerprint);
+      // They have waited for this run.
+      for (const { terms } of manager.waitersOf(kind, name))
+        if (terms.result?.seen === 0) terms.result.seen = token;
+      kind.finishes(hold, encoded.result, keep);
+      return { ...encoded, value };
     };
-    if (left > 0) this.#manager.cleanup.add({ withdraw }, finishing.hold, left);
+    const leave = async (): Promise<void> => {
+      // Its hold is lost already, so no release stores the result.
+      if (!lease.expire() && run.finish && !manager.isClosed)
+        await kind.finish(hold).catch(() => manager.leave(kind, hold));
+      await lease.leave().catch((error: unknown) => {
+        if (isLockLost(error) || !run.finish) throw error;
+        throw new LockUnavailableError(
+          name,
+          UNSTORED,
+          error instanceof Error ? error.cause : error,
+          lease.noun,
+        );
+      });
+    };
+    const inside = { scopes: this.#scopes, events, confirm: false, own: lease, loan: null };
+    const how = { isOrdered: false, isReentrant: false, callSite };
+    // A throw is not remembered: the next waiter runs.
+    const { value, result, why, cause } = await runBody(
+      inside,
+      [[keyOf(kind.protocol, name), lease, how]],
+      { leave },
+      go,
+      null,
+    );
+    // RACE: its deadline passed while the command was under way.
+    if (run.isRefused) throw new LockLostError(name, "taken", undefined, undefined, null, lease.noun);
+    if (run.unreplicated !== null) events.report(unreplicated(lease, run.unreplicated));
+    if (why !== null) throw new ResultError(name, why, value, cause);
+    return { ...decode<T>(name, run.kept ?? { ...result, token, at: 0, rest: 0 }, undefined), ran: true };
   }
 
   async remembered<T>(name: string): Promise<RememberedNow<T> | null> {
@@ -125,4 +149,16 @@ export class Remembering {
       throw unavailable(name, failed, error, nounOf(this.#kind));
     });
   }
+}
+
+/** Its result is stored, and a failover could lose it. */
+function unreplicated({ name, noun }: SharedLease, cause: unknown): Error {
+  if (cause instanceof NotReplicatedError)
+    return new NotReplicatedError(name, cause.wanted, cause.acknowledged, noun, "has stored its result");
+  return new LockUnavailableError(
+    name,
+    "its result is stored, but replicas did not say that they have it",
+    cause,
+    noun,
+  );
 }

@@ -49,8 +49,9 @@ export class SelfWait {
     const at = clocks.mono.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     const { kind, name } = callers;
-    // Candidates of an election wait on purpose, even within one process.
-    if (kind.protocol === "election") return;
+    // Candidates of an election wait on purpose, even within one process. So do callers that want the
+    // result of a run: a body that waits for itself does so in its scope.
+    if (kind.protocol === "election" || kind.protocol === "remember") return;
     this.#lastLooks.set(callers, at);
     if (kind.unitsFreeWithout) {
       void this.#lookAmong(callers, at);
@@ -120,18 +121,15 @@ export class SelfWait {
             `another lock client of this process (pid ${process.pid})`,
             "use one client for both, and nest withLock()",
           ];
-    const holds = "if the code that holds it makes this call";
-    let [what, made, how] = [`lock ${quote(name)}, which ${where} holds`, holds, cure];
-    if (units !== undefined) {
-      what = `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`;
-      how = "take all that is needed by one acquire()";
-    } else if (kind === "remember") {
-      what = `the result of ${quote(name)}, which ${where} makes`;
-      made = "if its body makes this call";
-      how = "a body must not call remember() with its own name";
-    }
+    const [what, how] =
+      units === undefined
+        ? [`lock ${quote(name)}, which ${where} holds`, cure]
+        : [
+            `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`,
+            "take all that is needed by one acquire()",
+          ];
     warn(
-      `A caller has waited ${duration(waited)} for ${what}: ${made}, that is a deadlock; ${how}.`,
+      `A caller has waited ${duration(waited)} for ${what}: if the code that holds it makes this call, that is a deadlock; ${how}.`,
       "LOCK_SELF_WAIT",
     );
   }
@@ -153,13 +151,15 @@ export class SelfWait {
     const both = `${place}\n${taken}`;
     if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
     this.#places.add(both);
-    warn(
-      `A call at ${place} has waited ${duration(waited)} for lock ${quote(name)}, which its own scope holds` +
-        `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`: if the code that ` +
-        "holds the lock waits for this call, that is a deadlock, so pass the lease on; work of another caller that runs in this " +
-        "scope, such as a queue's job, gets the lock after it.",
-      "LOCK_SELF_WAIT",
-    );
+    const what =
+      kind === "remember"
+        ? `the result of ${quote(name)}, which the body around it is making: if that body waits for this call, that is a ` +
+          "deadlock, so use another name; work of another caller that the body has started gets the result after it"
+        : `lock ${quote(name)}, which its own scope holds` +
+          `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`: if the code that ` +
+          "holds the lock waits for this call, that is a deadlock, so pass the lease on; work of another caller that runs in this " +
+          "scope, such as a queue's job, gets the lock after it";
+    warn(`A call at ${place} has waited ${duration(waited)} for ${what}.`, "LOCK_SELF_WAIT");
   }
 }
 

@@ -5,6 +5,7 @@ import type { Sent } from "../redis/call.ts";
 import { ordered, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
+import { unexpected } from "../redis/fields.ts";
 import type { LockKeys } from "../redis/keys.ts";
 import { rememberLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -14,41 +15,30 @@ import {
   type Kept,
   type ReleaseAnswer,
   type RenewAnswer,
+  type Result,
 } from "../redis/replies.ts";
 import { micros } from "../redis/statement.ts";
 import { clocks } from "../util/clock.ts";
 import { HandoffKind } from "./handoff.ts";
 import { entryPrefix, NEVER } from "./hold-scripts.ts";
 
-/** What a run leaves. `state`: a value, undefined, or a value that could not be stored. */
-export interface Result {
-  readonly state: "v" | "u" | "x";
-  readonly keep: number;
-  readonly fingerprint: string;
-  readonly json: string;
-}
-
-/** A run that has its result, and whose end Redis has not confirmed. */
-export interface Finishing {
-  readonly hold: Leavable & { readonly token: number };
-  readonly result: Result;
+/** What is known of a hold whose end may store a result. */
+export interface RunState {
   /**
-   * Until when its result counts although its hold is over: the server's time in µs, and on the
-   * monotonic clock.
+   * The last answer that it owns the lock: at that server's time in µs, to a command that was sent then
+   * on the monotonic clock, and with that lease. `at` 0: no answer has said so.
    */
-  readonly late: number;
-  readonly until: number;
-  /** When it was stored, the server's time in µs. 0: no answer has said so. */
-  at: number;
-  /** A newer run has its result stored, or runs: this one was not. */
-  isRefused: boolean;
-}
-
-/** An answer that a hold owns the lock: at that server's time in µs, to a command that was sent then. */
-export interface Proof {
   at: number;
   sent: number;
   ttl: number;
+  /** What its end stores. Null: nothing, because its body has not ended with a value. */
+  finish: { readonly result: Result; readonly keep: number; readonly token: number } | null;
+  /** What it has stored. Null: no answer has said so. */
+  kept: Kept | null;
+  /** A newer run has its result stored, or runs: this one was not. */
+  isRefused: boolean;
+  /** Its result is stored, and too few replicas are known to have it. Null: enough, or none are wanted. */
+  unreplicated: unknown;
 }
 
 /**
@@ -63,12 +53,12 @@ export class RememberKind extends HandoffKind {
   override readonly protocol = "remember";
   override readonly hasStays = false;
   readonly asksTwice = true;
-  readonly #finishing = new Map<string, Finishing>();
-  /** The last one of each run that is under way. */
-  readonly #proofs = new Map<string, Proof>();
+  readonly #runs = new WeakMap<object, RunState>();
+  readonly #replication: Replication | null;
 
   constructor(commands: Commands, replication: Replication | null, window: number) {
     super(commands, replication, false, 0, window);
+    this.#replication = replication;
   }
 
   protected override keysAt(name: string): LockKeys {
@@ -82,7 +72,9 @@ export class RememberKind extends HandoffKind {
       return;
     }
     const { commands } = this;
-    this.#proofs.set(hold.id, { at: 0, sent: clocks.mono.now(), ttl: lease });
+    const run = this.runOf(hold);
+    run.sent = clocks.mono.now();
+    run.ttl = lease;
     const keys = this.#takeKeys(hold.name);
     const owner = hold.id + hold.label;
     const entry = mode === "queue" ? entryPrefix(ask, this.window, "", "0") : hold.entry;
@@ -106,83 +98,105 @@ export class RememberKind extends HandoffKind {
     const { at } = answer;
     this.commands.tellTime(call.statement.keys, at);
     this.knownIn = call.epoch;
-    if (answer.is === "kept") {
-      const { token, rest, result: text } = answer;
-      return { is: "kept", at, kept: { text, token, rest } };
-    }
+    if (answer.is === "kept") return { is: "kept", at, kept: keptOf(answer.result, answer.rest, reply) };
     const attempt = attemptOf(answer, call.callback);
-    const { id } = call.callback.hold;
-    const proof = this.#proofs.get(id);
-    if (attempt.is === "owner" && proof) proof.at = at;
-    else this.#proofs.delete(id);
+    if (attempt.is === "owner") this.runOf(call.callback.hold).at = at;
     if (answer.is === "held" && attempt.is === "held") return { ...attempt, token: answer.token };
     return attempt;
   };
 
-  /** What is known of a run that begins. It changes with each renewal. */
-  proofOf({ id }: Hold): Proof {
-    return this.#proofs.get(id) ?? { at: 0, sent: Number.NEGATIVE_INFINITY, ttl: 0 };
+  /** It changes with each renewal. */
+  runOf(hold: object): RunState {
+    let run = this.#runs.get(hold);
+    if (!run) {
+      const none = { finish: null, kept: null, isRefused: false, unreplicated: null };
+      run = { at: 0, sent: Number.NEGATIVE_INFINITY, ttl: 0, ...none };
+      this.#runs.set(hold, run);
+    }
+    return run;
   }
 
-  /** From now on the end of this hold stores a result. */
-  finishes(hold: Hold, { at, sent }: Proof, result: Result): Finishing {
-    const late = at === 0 ? 0 : at + codes.LATE_RESULT * 1_000;
-    const finishing = { hold, result, late, until: sent + codes.LATE_RESULT, at: 0, isRefused: false };
-    this.#finishing.set(hold.id, finishing);
-    this.#proofs.delete(hold.id);
-    return finishing;
+  /** From now on the end of this hold stores a result: at the latest in so many ms, if it is lost. */
+  finishes(hold: Hold, result: Result, keep: number): void {
+    const run = this.runOf(hold);
+    run.finish = { result, keep, token: hold.token };
+    // It is withdrawn for as long as its result counts.
+    hold.asks(Math.max(0, lateUntil(run) - clocks.mono.now()));
   }
 
   /** Its end needs no result: its body has thrown, or no caller waits for its value any more. */
   override async withdraw(hold: Leavable): Promise<{ readonly is: "released" | "gone" }> {
     // RACE: the command that stores its result had no answer. Its hold must not end without it.
-    const finishing = this.#finishing.get(hold.id);
-    if (!finishing) {
-      this.#proofs.delete(hold.id);
-      return super.withdraw(hold);
-    }
-    const { is } = await this.finish(finishing);
+    if (!this.#runs.get(hold)?.finish) return super.withdraw(hold);
+    const { is } = await this.finish(hold);
     return { is: is === "released" ? is : "gone" };
   }
 
   override release(hold: Hold, callback: Callback<ReleaseAnswer>): void {
-    const finishing = this.#finishing.get(hold.id);
-    this.#proofs.delete(hold.id);
-    if (!finishing) super.release(hold, callback);
+    if (!this.runOf(hold).finish) super.release(hold, callback);
     else
-      this.finish(finishing).then(
+      this.finish(hold).then(
         (answer) => callback.answered(answer),
         (error: unknown) => callback.failed(error),
       );
   }
 
   /** @throws Error: the result may be stored, or not. */
-  async finish(finishing: Finishing): Promise<ReleaseAnswer> {
-    const { hold, late } = finishing;
+  async finish(hold: Leavable): Promise<ReleaseAnswer> {
+    const run = this.runOf(hold);
+    const { finish } = run;
+    if (!finish) throw new TypeError("no result is known");
     const { lock, queue, clients, clock, result, last } = this.commands.keys.ofRemembered(hold.name);
-    const { state, keep, fingerprint, json } = finishing.result;
-    const answer = await this.commands.run(lua.finish, [lock, queue, clients, clock, result, last], {
+    const { token, keep } = finish;
+    const { state, fingerprint, json } = finish.result;
+    // RACE: the server's clock was set back, and would count it for longer.
+    const late = run.at > 0 && clocks.mono.now() < lateUntil(run) ? micros(run.at + LATE * 1_000) : "";
+    const args = {
       hold: hold.id + (hold.label ?? ""),
-      token: micros(hold.token),
+      token: micros(token),
       keep,
       state,
       fingerprint,
       json,
-      late: late === 0 ? "" : micros(late),
-    });
-    if (answer.is === "released") finishing.at = answer.at;
-    else finishing.isRefused = true;
-    this.#finishing.delete(hold.id);
-    return { is: answer.is };
+      late,
+    };
+    const answer = await this.#replicated(hold.name, lock, run, (commands) =>
+      commands.run(lua.finish, [lock, queue, clients, clock, result, last], args),
+    );
+    if (answer.is !== "released") {
+      run.isRefused = true;
+      return answer;
+    }
+    run.kept = { ...finish.result, token, at: answer.at, rest: keep };
+    return { is: "released", kept: run.kept };
+  }
+
+  /** With replicas, its answer comes when they have the result, or have not had it in time. */
+  async #replicated<A extends { readonly is: string }>(
+    name: string,
+    key: string,
+    run: RunState,
+    write: (commands: Commands) => Promise<A>,
+  ): Promise<A> {
+    if (!this.#replication) return write(this.commands);
+    let answer: A | null = null;
+    try {
+      await this.#replication.confirm(name, key, async (commands) => {
+        answer = await write(commands);
+        return { is: answer.is === "released" ? "renewed" : "gone", ttl: 0 };
+      });
+    } catch (error) {
+      if (!answer) throw error;
+      run.unreplicated = error;
+    }
+    return answer as unknown as A;
   }
 
   /** What new callers get. Null: nothing. */
-  async show(name: string): Promise<(Kept & { readonly at: number }) | null> {
+  async show(name: string): Promise<Kept | null> {
     const { result } = this.commands.keys.ofRemembered(name);
     const answer = await this.commands.run(lua.show, [result], {});
-    if (answer.is !== "kept") return null;
-    const { token, rest, result: text, at } = answer;
-    return { text, token, rest, at };
+    return answer.is === "kept" ? keptOf(answer.result, answer.rest, answer) : null;
   }
 
   /** Would new callers have got it? */
@@ -195,14 +209,30 @@ export class RememberKind extends HandoffKind {
     const sent = clocks.mono.now();
     const answers = await super.renew(holds, timeout);
     answers.forEach(({ is, at = 0, ttl }, i) => {
-      const proof = this.#proofs.get(holds[i]?.hold.id ?? "");
+      const run = this.#runs.get(holds[i]?.hold ?? this);
       // RACE: after its deadline it may speak of a late copy of its first command, which has taken the
       // lock again. A newer run may have come and gone by then.
-      if (!proof || is !== "renewed" || at === 0 || clocks.mono.now() >= proof.sent + proof.ttl) return;
-      proof.at = at;
-      proof.sent = sent;
-      proof.ttl = ttl;
+      if (!run || is !== "renewed" || at === 0 || clocks.mono.now() >= run.sent + run.ttl) return;
+      run.at = at;
+      run.sent = sent;
+      run.ttl = ttl;
     });
     return answers;
   }
+}
+
+/** For so many ms after the last proof that the hold was the owner its result counts. */
+const LATE = codes.LATE_RESULT;
+
+/** The same on the monotonic clock. */
+const lateUntil = ({ sent }: RunState): number => sent + LATE;
+
+/** See lua/remember/result.lua. */
+const FORM = /^1([vux]) (\d{16}) (\d{16}) \d{16} \d+ ([!-~]+) /;
+
+/** `reply`: which says so. */
+function keptOf(text: string, rest: number, reply: unknown): Kept {
+  const [head = "", state, token, at, fingerprint = "-"] = FORM.exec(text) ?? [];
+  if (state !== "v" && state !== "u" && state !== "x") throw unexpected(reply);
+  return { state, token: Number(token), at: Number(at), fingerprint, json: text.slice(head.length), rest };
 }

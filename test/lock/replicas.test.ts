@@ -49,6 +49,30 @@ it("once waits for the replicas: they have the turn when the body runs; with too
   await until(async () => (await few.redis.exists(`holdfast:once:{${other}}`)) === 0);
 });
 
+it("remembers a result on as many replicas, or reports that fewer have it", async () => {
+  const { locks } = await join(2);
+  const admins = replicas.map(({ url }) => new Redis(url));
+  onTestFinished(() => admins.forEach((admin) => void admin.disconnect()));
+  const name = freshName();
+  await locks.remember(name, { keep: 60_000 }, () => 1);
+  const key = `holdfast:remember:{${name}}:result`;
+  expect(await Promise.all(admins.map((admin) => admin.exists(key)))).toEqual([1, 1]);
+  const few = await join(2, 100);
+  const errors: unknown[] = [];
+  few.locks.on("error", (error) => errors.push(error));
+  const other = freshName();
+  const result = few.locks.remember(other, { keep: 60_000 }, () => {
+    suspend();
+    return 2;
+  });
+  expect(await result).toMatchObject({ value: 2, ran: true });
+  expect(errors).toMatchObject([
+    { code: "LOCK_NOT_REPLICATED", lockName: other, wanted: 2, acknowledged: 1 },
+  ]);
+  expect(String(errors[0])).toContain(`The run of '${other}' has stored its result: 1 of 2 replicas`);
+  expect(await few.locks.remembered(other)).toMatchObject({ value: 2 });
+});
+
 const join = (wanted: number, replicaTimeout = 5_000, url = primary.url) =>
   parties.join({ url, client: { replicas: wanted, replicaTimeout } });
 

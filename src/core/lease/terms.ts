@@ -25,7 +25,7 @@ export interface Terms {
 export interface WantedResult {
   /** The token of the first run that it has waited for: that run's result is for it. 0: none. */
   seen: number;
-  /** What its call resolves with for a result that is there. */
+  /** What its call resolves with for a result that is there. @throws what it rejects with */
   found(kept: Kept): unknown;
 }
 

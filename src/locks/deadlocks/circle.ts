@@ -17,6 +17,7 @@ export type Look = (protocol: NotedProtocol, name: string) => Promise<Seen>;
 /** How one lock of each kind is inspected. */
 export interface Inspections {
   readonly lock: (name: string) => Promise<Inspected>;
+  readonly remember: (name: string) => Promise<Inspected>;
   readonly readWrite: (name: string) => Promise<CountedInspection>;
   readonly semaphore: (name: string) => Promise<CountedInspection>;
 }
@@ -24,8 +25,8 @@ export interface Inspections {
 export const seeing =
   (inspections: () => Inspections): Look =>
   async (protocol, name) => {
-    if (protocol === "handoff") {
-      const { holder, waiters } = await inspections().lock(name);
+    if (protocol === "handoff" || protocol === "remember") {
+      const { holder, waiters } = await inspections()[KINDS[protocol]](name);
       return { holders: holder ? [holder] : [], waiters: waiters ?? [] };
     }
     const { holders, waiters } = await inspections()[KINDS[protocol]](name);
@@ -104,7 +105,12 @@ export class Circle {
   }
 }
 
-export const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" } as const;
+export const KINDS = {
+  handoff: "lock",
+  rw: "readWrite",
+  semaphore: "semaphore",
+  remember: "remember",
+} as const;
 
 /** `isOwn`: the caller belongs to this client, which knows whether it waits. */
 async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): Promise<DeadlockLink | null> {

@@ -4,7 +4,7 @@
 import type { SharedLease } from "../../core/lease/shared-lease.ts";
 import { withoutBits } from "../../redis/hold-ids.ts";
 
-const PROTOCOLS = ["handoff", "rw", "semaphore"] as const;
+const PROTOCOLS = ["handoff", "rw", "semaphore", "remember"] as const;
 
 /** Protocols with a queue in Redis, which can be inspected there. */
 export type NotedProtocol = (typeof PROTOCOLS)[number];

@@ -213,7 +213,7 @@ test(
 );
 
 test.each([0, KEEP])(
-  "callers of the runner's own process have its value after one more command, with keep: %i",
+  "callers of the runner's own process have its value without a command, with keep: %i",
   (keep) =>
     scene(async (world) => {
       const [one, two] = world.processes(2);
@@ -224,7 +224,7 @@ test.each([0, KEEP])(
       for (let i = 0; i < 50; i++) calls.push(job.call(one, 20, { keep }));
       const before = one.sent;
       expect(await Promise.all(calls.map(got))).toEqual(calls.map(() => 1));
-      expect([job.runs, one.sent - before]).toEqual([1, 2]);
+      expect([job.runs, one.sent - before]).toEqual([1, 1]);
     })(),
 );
 
@@ -440,7 +440,7 @@ test(
 );
 
 test(
-  "a body that calls remember() with its own name waits for itself: its client warns after two leases",
+  "a body that calls remember() with its own name waits for itself, and its client warns of that",
   scene(async (world) => {
     const [one] = world.processes(1);
     const waits = one.heard("wait");
@@ -448,15 +448,54 @@ test(
     await one.does(() =>
       one.client.remember("x", { keep: KEEP }, async () => {
         inner = one.client.remember("x", { keep: KEEP }, () => 1);
-        await one.sleep(2 * L + 1_000);
-        expect(waits.at(-1)).toMatchObject({ kind: "remember", heldBy: "this client" });
+        await one.sleep(5_000 + 1_000);
+        expect(waits.at(-1)).toMatchObject({ kind: "remember", heldBy: "this scope" });
         expect(one.warnings).toEqual([
-          expect.stringMatching(/the result of 'x', which this process .* makes: if its body/),
+          expect.stringMatching(/^A call at .*remember.test.ts.* has waited 5 s for the result of/),
         ]);
         return 2;
       }),
     );
     expect(await inner).toMatchObject({ value: 2, ran: false });
+  }),
+);
+
+test(
+  "a long run warns of no other caller of its process",
+  scene(async (world) => {
+    const [one] = world.processes(1);
+    const job = new Job();
+    await Promise.all([job.call(one, 3 * L), job.call(one)]);
+    expect([job.runs, one.warnings]).toEqual([1, []]);
+  }),
+);
+
+test(
+  "a run waits for a lock whose holder waits for its result: a deadlock is reported",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    const deadlocks = two.heard("deadlock");
+    const lock = (of: SceneProcess) => of.client.lock("y");
+    const inside = two.does(() =>
+      lock(two).withLock(async () => {
+        await two.sleep(100);
+        return failure(two.client.remember("x", { keep: KEEP, wait: 20_000 }, () => 2));
+      }),
+    );
+    await world.pass(50);
+    const run = one.does(() =>
+      one.client.remember("x", { keep: KEEP }, () => lock(one).withLock(async () => "done")),
+    );
+    expect(await inside).toMatchObject({ code: "LOCK_TIMEOUT" });
+    expect(await run).toMatchObject({ value: "done", ran: true });
+    expect(deadlocks[0]).toMatchObject({
+      name: "x",
+      kind: "remember",
+      cycle: [
+        { name: "x", kind: "remember" },
+        { name: "y", kind: "lock" },
+      ],
+    });
   }),
 );
 
