@@ -39,6 +39,23 @@ export function decode<T>(
 ): Remembered<T> {
   if (fingerprint !== undefined && kept.fingerprint !== fingerprint) throw new FingerprintError(name);
   if (state === "x") throw new ResultError(name, "the caller whose body it was knows why");
-  const value = state === "u" ? undefined : JSON.parse(json);
-  return { value, ran: false, token, at: Math.floor(at / 1_000) };
+  return {
+    value: state === "u" ? undefined : parse(name, json),
+    ran: false,
+    token,
+    at: Math.floor(at / 1_000),
+  };
+}
+
+function parse(name: string, json: string) {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new ResultError(
+      name,
+      "another program has put something else than JSON in its place",
+      undefined,
+      cause,
+    );
+  }
 }

@@ -196,3 +196,11 @@ it.each([
   expect(error).toBeInstanceOf(type);
   expect((error as Error).message).toMatch(message);
 });
+
+it("a result in whose place another program has put no JSON is an error for its callers", async () => {
+  const { name, keys, redis, here } = await two();
+  await here.remember(name, KEEP, () => ({ paid: 12 }));
+  await redis.setrange(keys.result, ((await redis.get(keys.result)) ?? "").lastIndexOf("{"), "?");
+  const errors = [await failure(here.remember(name, KEEP, never)), await failure(here.remembered(name))];
+  for (const error of errors) expect(error).toMatchObject({ code: "RESULT_NOT_STORABLE", lockName: name });
+});
