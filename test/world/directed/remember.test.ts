@@ -426,11 +426,15 @@ test(
     await world.pass(5);
     await Promise.all([running, job.call(two)]);
     await job.call(one);
+    expect(await failure(job.call(one, 0, { fingerprint: "other" }))).toMatchObject({
+      code: "FINGERPRINT_DIFFERS",
+    });
     const [first, second] = [one.name, two.name];
     expect(told.filter(([name]) => name === first)).toEqual([
       [first, "acquire", "remember", true, false],
       [first, "release", "remember", true],
       [first, "giveup", "remember", "served"],
+      [first, "giveup", "remember", "refused"],
     ]);
     expect(told.filter(([name]) => name === second)).toEqual([
       [second, "wait", "remember", "unknown"],
