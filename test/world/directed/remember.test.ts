@@ -228,6 +228,21 @@ test.each([0, KEEP])(
     })(),
 );
 
+test(
+  "1 000 callers in 16 processes: a run is two commands, and each other process tries, and reads the result once",
+  scene(async (world) => {
+    const all = world.processes(16);
+    await warm(world, ...all);
+    const job = new Job();
+    const before = all.map(({ sent }) => sent);
+    const calls = Array.from({ length: 1_000 }, (_, i) => job.call(all[i % 16] as SceneProcess));
+    const { took } = await world.timed(Promise.all(calls));
+    expect([...new Set(await Promise.all(calls.map(got)))]).toEqual([1]);
+    expect(all.map(({ sent }, i) => sent - (before[i] ?? 0)).sort()).toEqual(Array(16).fill(2));
+    expect(took).toBeLessThan(20 + 2 * BY_MESSAGE);
+  }),
+);
+
 // One script tells so many; the next waiter is granted the lock, and tells the next ones.
 const TOLD = 256;
 
