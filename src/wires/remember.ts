@@ -179,17 +179,15 @@ export class RememberKind extends HandoffKind {
     write: (commands: Commands) => Promise<A>,
   ): Promise<A> {
     if (!this.#replication) return write(this.commands);
-    let answer: A | null = null;
-    try {
-      await this.#replication.confirm(name, key, async (commands) => {
-        answer = await write(commands);
-        return { is: answer.is === "released" ? "renewed" : "gone", ttl: 0 };
-      });
-    } catch (error) {
-      if (!answer) throw error;
-      run.unreplicated = error;
-    }
-    return answer as unknown as A;
+    const got: { answer: A | null } = { answer: null };
+    const confirmed = this.#replication.confirm(name, key, async (commands) => {
+      got.answer = await write(commands);
+      return { is: got.answer.is === "released" ? "renewed" : "gone", ttl: 0 };
+    });
+    const error: unknown = await confirmed.then(() => null).catch((error: unknown) => error);
+    if (!got.answer) throw error;
+    run.unreplicated = error;
+    return got.answer;
   }
 
   /** What new callers get. Null: nothing. */
