@@ -122,6 +122,21 @@ test(
   }),
 );
 
+test(
+  "Redis is away at the end of the body, for longer than the lease: the result is stored when it is back",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const away = one.on("finish").sent(() => one.commands.cut({ back: 40_000 }));
+    expect(await got(job.call(one, 20, { lease: 1_000 }))).toBe(1);
+    await away;
+    await world.pass(45_000);
+    expect(await got(job.call(two))).toBe(1);
+    expect(job.runs).toBe(1);
+  }),
+);
+
 describe("a run that was paused for longer than its lease", () => {
   /** The first one's body ends after a pause in which the next one begins. */
   async function paused(world: Scene, ms: number, fails = false) {
