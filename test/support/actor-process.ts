@@ -6,6 +6,7 @@ import {
   type Lease,
   type LockClient,
   type OnceOptions,
+  type RememberOptions,
   type Term,
 } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
@@ -148,6 +149,14 @@ const methods = {
     process.kill(process.pid, "SIGSTOP");
     await writers[how](current().redis, target, value, lease.token);
   },
+
+  /** Its body ends when this key exists; `stops`: the process is stopped just before the body returns. */
+  remember: (name: string, options: RememberOptions, value: string, key: string, stops = false) =>
+    current().locks.remember(name, options, async () => {
+      while (!(await current().redis.exists(key))) await sleep(5);
+      if (stops) process.kill(process.pid, "SIGSTOP");
+      return value;
+    }),
 
   hammer: (kind: Maker, name: string, options: HammerOptions) =>
     hammer(current().redis, lockOf(current().locks, kind, name), options),
