@@ -9,6 +9,7 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import type { Maker } from "../support/permit.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
+import { running } from "../support/result-runs.ts";
 import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "./use-all.ts";
@@ -153,6 +154,26 @@ describe("a user with exactly the documented rights can use", () => {
     const options = { every: 60_000, lease: 1_500 };
     expect(await locks.runOnce(name, options, body)).toEqual({ ran: true, value: false });
     expect(await locks.runOnce(name, options, body)).toMatchObject({ ran: false });
+  });
+
+  it("remember", async () => {
+    const join = await as(rights.handoff);
+    const [a, b] = [(await join()).locks, (await join()).locks];
+    const [name, keep] = [freshName(), 60_000];
+    let renewals = 0;
+    a.on("renew", () => renewals++);
+    const first = await running(a, name, { lease: 1_500 });
+    const second = b.remember(name, { keep }, () => expect.unreachable());
+    await until(() => own.admin.exists(`holdfast:remember:{${name}}:queue`));
+    await until(() => renewals > 0);
+    first.ran(1);
+    for (const got of [await first.ended, await second, await b.remembered(name)])
+      expect(got).toMatchObject({ value: 1 });
+    expect(await b.forget(name)).toBe(true);
+    const stopped = await running(a, name);
+    expect(await b.stopRun(name)).toBe(true);
+    expect(await stopped.ended).toMatchObject({ code: "LOCK_LOST" });
+    await expect(a.remember(name, { keep }, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
   });
 
   it("multiLock", async () => {

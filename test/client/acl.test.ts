@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, LockUnavailableError } from "../../src/index.ts";
+import { failure } from "../contract/observe.ts";
 import { nodeRedisLike, onNodeRedis } from "../support/carrier.ts";
 import { commands, rights } from "../support/documented-rights.ts";
 import { freshName, type Party } from "../support/fixture.ts";
@@ -89,6 +90,21 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
     expect([...codes].filter((code) => !mayBeTold.includes(code))).toEqual([]);
   });
 });
+
+it.skipIf(!serverIs("7.0")).each(SCRIPTED)(
+  "remember without %s: the body does not run, the error names the right, and nothing is left in Redis",
+  async (right) => {
+    await allow(`-${right}`);
+    const { locks } = await join();
+    const [name, keep] = [freshName(), 60_000];
+    const error = await failure(locks.remember(name, { keep, wait: 30_000 }, () => expect.unreachable()));
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right.replace("|", " ")}\\b`, "i"));
+    expect(await own.admin.keys("*")).toEqual([]);
+    await allow(`+${right}`);
+    expect(await locks.remember(name, { keep }, () => 1)).toMatchObject({ value: 1, ran: true });
+  },
+);
 
 describe.skipIf(!serverIs("7.0")).each([
   ["redissonLock", rights.redisson, []],
