@@ -94,6 +94,7 @@ const ON_NODE_REDIS = [
   "test/election/terms.test.ts",
   "test/lock/lost-replies.faults.test.ts",
   "test/lock/resent-commands.faults.test.ts",
+  "test/remember/server.faults.test.ts",
   // The program in a project that has node-redis only.
   "test/cli/ls-break-doctor.test.ts",
   "test/cli/inspect-and-top.test.ts",
