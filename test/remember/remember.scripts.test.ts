@@ -250,10 +250,16 @@ it.each([
   ["2v 1700000000000000 x", "LOCKFORMAT 2"],
   ["hello", "WRONGTYPE"],
   ["1v 17 18 19 20 - 1", "WRONGTYPE"],
-])("a key that holds '%s' is left alone", async (text, error) => {
-  await server.redis.set(result, text);
-  for (const call of [() => take(1), () => take(1, { queues: true }), show, forget])
+  [null, "WRONGTYPE"],
+])("a key that holds '%s' (null: a list) is left alone, and a run goes on", async (text, error) => {
+  const token = await begun(9);
+  await (text === null ? server.redis.rpush(result, "") : server.redis.set(result, text));
+  const held = async () => [await server.redis.get(lock), (await server.redis.keys("*")).sort()];
+  const before = await held();
+  for (const call of [() => take(1), () => take(1, { queues: true }), show, forget, () => finish(9, token)])
     await expect(call()).rejects.toThrow(error);
-  expect(await server.redis.keys("*")).toEqual([result]);
-  expect(await server.redis.get(result)).toBe(text);
+  expect(await held()).toEqual(before);
+  expect(await (text === null ? server.redis.lrange(result, 0, "-1") : server.redis.get(result))).toEqual(
+    text ?? [""],
+  );
 });
