@@ -10,8 +10,8 @@ import { running } from "../support/result-runs.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
-// What becomes of a run whose server is away, full, or loses its data. `near` is connected through a
-// proxy, and its library sends no lost command again.
+// A run whose Redis is away, full, or loses its keys. `near` is connected through a proxy, and its
+// library sends no lost command again.
 
 const stage = new Stage({
   near: { redis: { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 } },
@@ -62,6 +62,23 @@ it.each(["dropCommand", "dropReply"] as const)(
     expect(await far.remember(name, KEEP, never)).toMatchObject({ value: 1, token });
   },
 );
+
+it("the reply to the end of a run is lost, and the command is sent again: the result is stored once", async () => {
+  const { proxy } = stage;
+  const { locks } = await stage.join({ url: proxy.url });
+  const { error } = record(locks);
+  const lost = proxy.dropReply(finishes);
+  const call = locks.remember(name, KEEP, () => {
+    proxy.refuse(true);
+    return 1;
+  });
+  await lost;
+  const stored = await far.remembered(name);
+  proxy.refuse(false);
+  const { token, at } = await call;
+  for (const now of [stored, await far.remembered(name)]) expect(now).toMatchObject({ value: 1, token, at });
+  expect(error).toEqual([]);
+});
 
 it.each(["dropCommand", "dropReply"] as const)(
   "Redis is away at the beginning (%s): the body does not run, and the next caller's does",
