@@ -12,10 +12,7 @@
 local found, rest = call("GET", result), 0
 if found then
   if not string.match(found, "^1[vux] %d+ %d+ %d+ %d+ [!-~]+ ") or sub(found, 54, 54) ~= " " then
-    if string.match(found, "^[02-9]%l ") then
-      return redis.error_reply("LOCKFORMAT " .. sub(found, 1, 1))
-    end
-    return redis.error_reply("WRONGTYPE The key of the result holds something else")
+    return redis.error_reply("WRONGTYPE The key of the result holds something else, or another format")
   end
   local keep, left = tonumber(string.match(found, "^%d+", 55)), call("PTTL", result)
   local longest = math.max(keep, RESULT_TTL)

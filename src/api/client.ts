@@ -285,9 +285,10 @@ export interface LockClient extends CommonClient {
    *   answer, and the body did not run; LockFormatError; NotReplicatedError; ClientClosedError;
    *   `signal.reason`.
    * @example
-   * const options = { keep: 86_400_000, wait: 0, fingerprint: sha256(request) };
-   * const { value, ran } = await locks.remember(`pay:${user}:${key}`, options, (run) =>
-   *   charge(request, { idempotencyKey: key, signal: run.signal }));
+   * const options = { keep: 86_400_000, wait: 0 }; // for a day; while another caller runs: LockTimeoutError
+   * const { value, ran } = await locks.remember(`pay:${order.id}`, options, (run) =>
+   *   charge(order, { signal: run.signal, fence: run.token }));
+   * console.log(value.paid, ran ? "now" : "before");
    */
   remember<T>(
     name: string,
@@ -300,7 +301,10 @@ export interface LockClient extends CommonClient {
    * It never waits.
    *
    * @throws TypeError or RangeError for a bad name; ResultError when a body has run whose value could
-   *   not be stored; LockUnavailableError; LockFormatError; ClientClosedError.
+   *   not be stored; LockUnavailableError; ClientClosedError.
+   * @example
+   * const result = await locks.remembered<{ paid: number }>(`pay:${order.id}`);
+   * if (result) console.log(result.value.paid, `for ${result.remaining} ms more`);
    */
   remembered<T = unknown>(name: string): Promise<RememberedNow<T> | null>;
 
@@ -309,8 +313,9 @@ export interface LockClient extends CommonClient {
    * stopped, and its result will be remembered.
    *
    * @returns would new callers have got a result?
-   * @throws TypeError or RangeError for a bad name; LockUnavailableError; LockFormatError;
-   *   ClientClosedError.
+   * @throws TypeError or RangeError for a bad name; LockUnavailableError; ClientClosedError.
+   * @example
+   * const isThere = await locks.forget("price:42"); // it has changed: the next caller computes it
    */
   forget(name: string): Promise<boolean>;
 

@@ -247,7 +247,7 @@ needs("maxmemory")("a full Redis takes the result of a run that has its hold", a
 });
 
 it.each([
-  ["2v 1700000000000000 x", "LOCKFORMAT 2"],
+  ["2v 1700000000000000 x", "WRONGTYPE"],
   ["hello", "WRONGTYPE"],
   ["1v 17 18 19 20 - 1", "WRONGTYPE"],
   [null, "WRONGTYPE"],
