@@ -5,7 +5,13 @@ import type { Outcome } from "./run.ts";
 export function summary({ events, faults }: Outcome): string {
   const grants = countBy(events, (event) => (event.is === "lease" ? "all" : null)).get("all") ?? 0;
   const ends = countBy(events, (event) =>
-    event.is === "failed" ? head(event.error) : event.is === "busy" ? "busy" : null,
+    event.is === "failed"
+      ? head(event.error)
+      : event.is === "busy"
+        ? "busy"
+        : event.is === "got"
+          ? "got a result"
+          : null,
   );
   const losses = countBy(events, (event) => (event.is === "lost" ? head(event.reason) : null));
   const unlocks = countBy(events, (event) =>

@@ -40,7 +40,7 @@ export const ownLock = (worker: number): string => `own ${worker}`;
 export const PLAIN_LOCKS: Readonly<Record<string, LockKind>> = { java: "redissonLock", spun: "spinLock" };
 
 /** And what several share, or one of many does. */
-export const SHARED = ["shared", "slots", "throne", "tick", "slot"] as const;
+export const SHARED = ["shared", "slots", "throne", "tick", "slot", "memo", "flight"] as const;
 
 /** Permits of the semaphore. */
 export const PERMITS = 3;

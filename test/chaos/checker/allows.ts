@@ -45,6 +45,7 @@ const ALLOWS: Readonly<Record<LockKind, Allows>> = {
   spinLock: unqueued,
   quorumLock: unqueued,
   once: { ...unqueued, tokens: "times" },
+  remember: exclusive,
   writeLock: writer,
   readLock: { ...writer, takes: 1, tokens: "shared" },
   permit: { ...writer, units: PERMITS, takes: null, tokens: "apart", model: "semaphore" },

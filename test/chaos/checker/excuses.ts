@@ -33,6 +33,12 @@ import {
 // living processes           a death that is meant              the director killed it
 // once per interval          `hasFailed`, `hasLostTurn`         the turn is open again
 // turns come again           all but calm, `GRACE.nextRun`      the lease of a crashed run must end first
+// no run beside a result     `hasLostResult`                    a server forgot it, or a caller had it
+//                                                               forgotten
+// no older result, results   `hasOldResult`                     a server forgot the newer one; it stored
+// are stored once                                               the same one again
+// results end                `hasLostTurn`                      as above
+// both of `keep`             `GRACE.rate`, `GRACE.keep`         clocks run at other rates
 // what fits is given         `disturbs`, and in `waiting.ts`    other calls may have what it wants, or its
 //                            `unreached`, `lowered`, `usedBy`   process may not reach Redis
 // leaders in order, in time  `hasOldAnswers`, `GRACE.shown`,    Redis may say what was true before
@@ -69,6 +75,11 @@ export const GRACE = {
   shown: Math.max(TERM_LEASE, LONGEST_WINDOW) + 1_500,
   /** What a server has forgotten, or its clock, may still be in an answer. */
   oldAnswer: 10_000,
+  /** The part by which clocks may run at other rates; ms for what is rounded on the way. */
+  rate: 0.01,
+  keep: 20,
+  /** A result stays so long for those that have waited for it. */
+  waiter: 15_000,
   /** From a loss to its signal, and to the end of the body that listens to it, on a busy machine. */
   signal: 1_000,
   /** A leader whose key was lost learns that by its next renewal. */
@@ -96,6 +107,21 @@ export const mayBeForgotten = ({ forgettings }: Story, span: Span): boolean =>
 /** A server that has forgotten says what was true before; a clock that was turned keeps terms. */
 export const hasOldAnswers = ({ forgettings, troubles }: Story, span: Span): boolean =>
   meets([...forgettings, ...troubles.filter(stepsClock)], span, GRACE.oldAnswer);
+
+/** What a server has forgotten, it may still have said shortly after that. */
+export const hasOldResult = ({ forgettings }: Story, span: Span): boolean =>
+  meets(forgettings, span, GRACE.oldAnswer);
+
+/** Has the server lost a result, or was it told to forget it? */
+export function hasLostResult({ forgettings, forgets, troubles }: Story, lock: string, span: Span): boolean {
+  // The network may hold a command up, or copy it, until that is healed.
+  const executed = ({ from, to }: Span): Span => ({
+    from,
+    to: Math.max(to, ...troubles.filter((one) => meets([one], { from, to })).map((one) => one.to)),
+  });
+  const told = forgets.filter((one) => one.lock === lock).map(executed);
+  return meets(told, span, GRACE.lastWords) || meets([...forgettings, ...troubles.filter(stepsClock)], span);
+}
 
 /** Has the server lost what it knew of a run, or the time? */
 export function hasLostTurn({ forgettings, troubles }: Story, span: Span): boolean {

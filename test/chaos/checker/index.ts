@@ -3,6 +3,7 @@ import { exclusion, register } from "./exclusion.ts";
 import { bodies, observers } from "./leaders.ts";
 import { losses } from "./losses.ts";
 import { processes } from "./processes.ts";
+import { results } from "./results.ts";
 import type { Story } from "./story.ts";
 import { tellStory } from "./tell-story.ts";
 import { tokens } from "./tokens.ts";
@@ -23,6 +24,7 @@ const RULES: readonly ((story: Story) => Violation[])[] = [
   losses,
   processes,
   turns,
+  results,
   serving,
   observers,
   bodies,

@@ -16,8 +16,18 @@ export interface Call extends Omit<Extract<CallEvent, { is: "ask" }>, "is" | "ca
   readonly kind: LockKind;
   readonly asked: number;
   aborted: number | null;
-  answered: { at: number; with: "lease" | "busy" | "error" } | null;
+  answered: { at: number; with: "lease" | "busy" | "result" | "error" } | null;
   hold: Hold | null;
+  /** What it got of the run of another call. */
+  got: Got | null;
+}
+
+/** The result of a run, as a call got it then. */
+export interface Got {
+  readonly at: number;
+  readonly token: number;
+  readonly value: string;
+  readonly stored: number;
 }
 
 /** A caller's time with a lock, as the caller saw it. */
@@ -29,7 +39,7 @@ export interface Hold {
   deadline: number;
   lost: { at: number; reason: string } | null;
   unlock: number | null;
-  unlocked: { at: number; error: string | null } | null;
+  unlocked: { at: number; error: string | null; stored?: number | undefined } | null;
   /** The first time that its holder was told, by a look of its own, that it does not hold. */
   unheld: number | null;
   /**
@@ -81,6 +91,14 @@ export interface Setting {
   stands: boolean;
 }
 
+/** From when a worker had a result forgotten until it had an answer, and whether that says that it is. */
+export interface Forget extends Span {
+  readonly by: string;
+  readonly lock: string;
+  to: number;
+  isDone: boolean;
+}
+
 /** A history, told by call, worker and fault. */
 export interface Story {
   readonly calls: Call[];
@@ -92,6 +110,7 @@ export interface Story {
   /** Of each observer, in order. */
   readonly shown: Shown[];
   readonly settings: Setting[];
+  readonly forgets: Forget[];
   /** When all callers had had their time to finish. */
   readonly over: number;
 }

@@ -1,5 +1,14 @@
 import type { CallEvent, Event } from "../history/events.ts";
-import { type Call, callKey, type Hold, type Life, type Setting, type Story, type Trouble } from "./story.ts";
+import {
+  type Call,
+  callKey,
+  type Forget,
+  type Hold,
+  type Life,
+  type Setting,
+  type Story,
+  type Trouble,
+} from "./story.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -9,6 +18,7 @@ export function tellStory(events: readonly Event[]): Story {
   const lives = new Map<string, Life>();
   const troubles = new Map<number, Trouble>();
   const settings = new Map<string, Setting>();
+  const forgets = new Map<string, Forget>();
   const [forgettings, shown]: [Story["forgettings"], Story["shown"]] = [[], []];
   // What comes after "over" is the cleaning up.
   const end = events.findIndex(({ is }) => is === "over");
@@ -58,7 +68,7 @@ export function tellStory(events: readonly Event[]): Story {
         break;
       case "ask": {
         const { call: number, is: _, how, ...asked } = event;
-        const rest = { aborted: null, answered: null, hold: null };
+        const rest = { aborted: null, answered: null, hold: null, got: null };
         calls.set(callKey(by, number), { ...asked, number, asked: at, ...rest });
         break;
       }
@@ -79,6 +89,14 @@ export function tellStory(events: readonly Event[]): Story {
         if (setting) Object.assign(setting, { answered: at, stands: event.error === null });
         break;
       }
+      case "forgets":
+        forgets.set(callKey(by, event.forget), { by, lock: event.lock, from: at, to: NEVER, isDone: false });
+        break;
+      case "has forgotten": {
+        const forget = forgets.get(callKey(by, event.forget));
+        if (forget) Object.assign(forget, { to: at, isDone: event.error === null });
+        break;
+      }
       case "draining":
       case "kept":
       case "done":
@@ -90,7 +108,8 @@ export function tellStory(events: readonly Event[]): Story {
     }
   }
   for (const { hold, by } of calls.values()) if (hold) endHold(hold, lives.get(by), over);
-  for (const one of shown) one.to = Math.min(one.to, lives.get(one.by)?.dead?.at ?? over, over);
+  for (const one of [...shown, ...forgets.values()])
+    one.to = Math.min(one.to, lives.get(one.by)?.dead?.at ?? over, over);
   const all = [...calls.values()].flatMap(({ hold }) => hold ?? []);
   const holds = new Map<string, Hold[]>();
   for (const hold of all.sort((one, other) => one.from - other.from)) {
@@ -108,6 +127,7 @@ export function tellStory(events: readonly Event[]): Story {
     forgettings,
     shown,
     settings: [...settings.values()],
+    forgets: [...forgets.values()],
     over,
   };
 }
@@ -118,7 +138,11 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
   if (event.is === "abort") call.aborted = at;
   else if (event.is === "busy") call.answered = { at, with: "busy" };
   else if (event.is === "failed") call.answered = { at, with: "error" };
-  else if (event.is === "lease") {
+  else if (event.is === "got") {
+    const { token, value, stored } = event;
+    call.answered = { at, with: "result" };
+    call.got = { at, token, value, stored };
+  } else if (event.is === "lease") {
     call.answered = { at, with: "lease" };
     const deadline = at + event.left * 1_000;
     const rest = { lost: null, unlock: null, unlocked: null, unheld: null, until: NEVER };
@@ -139,7 +163,7 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
       hold.deadline = Math.max(hold.deadline, at);
       claim(hold, at);
     }
-  } else if (event.is === "unlocked") hold.unlocked = { at, error: event.error };
+  } else if (event.is === "unlocked") hold.unlocked = { at, error: event.error, stored: event.stored };
 }
 
 function claim(hold: Hold, at: number): void {

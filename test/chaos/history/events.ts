@@ -3,7 +3,7 @@ import type { LockStats } from "../../../src/index.ts";
 /**
  * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of
  * its own here. `quorumLock`: the `lock` of several masters. `permit`: some permits of a semaphore.
- * `once`: a run in its interval.
+ * `once`: a run in its interval. `remember`: a run whose result other callers get.
  */
 export type LockKind =
   | "lock"
@@ -16,7 +16,8 @@ export type LockKind =
   | "writeLock"
   | "permit"
   | "election"
-  | "once";
+  | "once"
+  | "remember";
 
 /** What one caller in one worker tells; `call` is the number of its call in that worker. */
 export type CallEvent =
@@ -36,6 +37,10 @@ export type CallEvent =
       /** Of a run: ms of its interval, and whether these are slots of the server's clock. */
       every?: number | undefined;
       aligned?: boolean | undefined;
+      /** Of `remember`: ms for which new callers get the result, what it is for, and whether the body throws. */
+      keep?: number | undefined;
+      fingerprint?: string | undefined;
+      throws?: boolean | undefined;
       /** Of a reader: the call of its process that wrote before, and became this reader. */
       writer?: number | undefined;
       /** Its signal is listened to: its body ends when that aborts. */
@@ -53,6 +58,11 @@ export type CallEvent =
   | { is: "lease"; call: number; token: number; left: number; held?: boolean }
   /** It did not get the lock, because somebody else has it. */
   | { is: "busy"; call: number }
+  /**
+   * It ran nothing, and got the result of the run with this token. `value`: the call whose body made it,
+   * as "2.1#17". `stored`: when, by the server's clock, in ms.
+   */
+  | { is: "got"; call: number; token: number; value: string; stored: number }
   | { is: "failed"; call: number; error: string }
   /** Seen while it holds. "Held" was true after this time was read, "not held" before. */
   | {
@@ -66,7 +76,8 @@ export type CallEvent =
   | { is: "lost"; call: number; reason: string }
   /** `unlock()` is called next; `held`: as the lease says right after this time was read. */
   | { is: "unlock"; call: number; held: boolean }
-  | { is: "unlocked"; call: number; error: string | null };
+  /** `stored`: when the result of its run was, as in "got"; 0: Redis has not confirmed that. */
+  | { is: "unlocked"; call: number; error: string | null; stored?: number | undefined };
 
 /** What a worker tells of itself. */
 type WorkerEvent =
@@ -81,6 +92,9 @@ type WorkerEvent =
    */
   | { is: "sets"; set: number; lock: string; permits: number }
   | { is: "has set"; set: number; error: string | null }
+  /** Has a result forgotten, and has an answer; `forget` is the number of this call in the worker. */
+  | { is: "forgets"; forget: number; lock: string }
+  | { is: "has forgotten"; forget: number; error: string | null }
   | { is: "up"; settings: string }
   | { is: "blocked"; ms: number }
   | { is: "unhandled"; error: string }

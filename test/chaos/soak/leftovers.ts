@@ -8,10 +8,12 @@ import type { Wires } from "../arenas/wires.ts";
  * setPermits has set.
  */
 const DOCUMENTED = [`${KEY_PREFIX}holdfast:clock`, `${KEY_PREFIX}holdfast:semaphore:{slots}`];
+/** Of a result: they have a TTL of up to 60 s. */
+const ENDING = /^chaos:holdfast:remember:\{\w+\}:(result|last)$/;
 
 /** What is left in Redis of workers that have ended. */
 export interface Leftovers {
-  /** Keys, but the documented ones. */
+  /** Keys, but the documented ones and those of results that end. */
   readonly keys: readonly string[];
   readonly documented: readonly string[];
   readonly channels: readonly string[];
@@ -23,7 +25,9 @@ export interface Leftovers {
 export async function leftovers(wires: Wires): Promise<Leftovers> {
   const redis: Redis = openConnection(wires.address(0)) as Redis;
   try {
-    const keys = (await redis.keys("*")).sort();
+    const all = (await redis.keys("*")).sort();
+    const ttls = await Promise.all(all.map((key) => redis.pttl(key)));
+    const keys = all.filter((key, place) => !(ENDING.test(key) && (ttls[place] ?? 0) > 0));
     const clients = (await redis.client("LIST")) as string;
     return {
       keys: keys.filter((key) => !DOCUMENTED.includes(key)),

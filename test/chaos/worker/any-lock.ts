@@ -5,6 +5,8 @@ import type {
   LockOptions,
   MultiLease,
   PermitLease,
+  Remembered,
+  ResultRun,
   Term,
   UnfencedLease,
 } from "../../../src/index.ts";
@@ -32,11 +34,15 @@ export interface AnyLease {
   unlock(): Promise<void>;
 }
 
+/** The result of a run. `value`: what its body returned. */
+export type Result = Pick<Remembered<string>, "value" | "ran" | "token" | "at">;
+
 /** Whatever a caller wants, asked for as a lock. */
 export interface AnyLock {
   lock(options: LockOptions): Promise<AnyLease>;
   tryLock(options: LockOptions): Promise<AnyLease | null>;
-  withLock(options: LockOptions, body: (lease: AnyLease) => Promise<void>): Promise<void>;
+  /** `body`: what it returns, the callers of its run get. */
+  withLock(options: LockOptions, body: (lease: AnyLease) => Promise<string>): Promise<Result | undefined>;
 }
 
 /** A lock, a multi-lock, permits, a term, or a run. */
@@ -56,6 +62,8 @@ export function anyLock(locks: LockClient, { kind, lock, also, particular }: Wis
       return term(locks, lock);
     case "once":
       return run(locks, lock, particular);
+    case "remember":
+      return remember(locks, lock, particular);
     default:
       return ofLock(lockOf(locks, kind, lock));
   }
@@ -66,7 +74,7 @@ type OneLease = Lease | UnfencedLease | PermitLease | MultiLease;
 interface LockLike {
   lock(options: LockOptions): Promise<OneLease>;
   tryLock(options: LockOptions): Promise<OneLease | null>;
-  withLock(options: LockOptions, body: (lease: OneLease) => Promise<void>): Promise<void>;
+  withLock(options: LockOptions, body: (lease: OneLease) => Promise<unknown>): Promise<unknown>;
 }
 
 const ofLock = (one: LockLike): AnyLock => ({
@@ -75,7 +83,10 @@ const ofLock = (one: LockLike): AnyLock => ({
     const lease = await one.tryLock(options);
     return lease && asAny(lease);
   },
-  withLock: (options, body) => one.withLock(options, (lease) => body(asAny(lease))),
+  async withLock(options, body) {
+    await one.withLock(options, (lease) => body(asAny(lease)));
+    return undefined;
+  },
 });
 
 const permits = (locks: LockClient, name: string, units: number): AnyLock => {
@@ -138,6 +149,7 @@ function term(locks: LockClient, name: string): AnyLock {
       } finally {
         await lease.unlock();
       }
+      return undefined;
     },
   };
 }
@@ -169,30 +181,56 @@ function run(
   name: string,
   { every = 0, aligned, onCrash, throws }: Wish["particular"],
 ): AnyLock {
-  const never = (): never => {
-    throw new TypeError("a run has a body");
-  };
   return {
     lock: never,
     tryLock: never,
     async withLock({ lease, signal }, body) {
       const { ran } = await locks.runOnce(name, { every, aligned, onCrash, lease, signal }, async (turn) => {
-        await body({
-          token: () => turn.begin,
-          told: (lock) => toldAs(lock, turn.begin, 0),
-          get held() {
-            return turn.held;
-          },
-          get signal() {
-            return turn.signal;
-          },
-          remaining: 0,
-          extend: never,
-          unlock: never,
-        });
+        await body(ofRun(turn, turn.begin));
         if (throws) throw new Error("the body throws");
       });
       if (!ran) throw new Busy("it ran in this interval");
+      return undefined;
     },
   };
 }
+
+function remember(
+  locks: LockClient,
+  name: string,
+  { keep = 0, fingerprint, throws }: Wish["particular"],
+): AnyLock {
+  return {
+    lock: never,
+    tryLock: never,
+    withLock: ({ wait, lease, signal }, body) =>
+      locks.remember(name, { keep, wait, fingerprint, lease, signal }, async (run) => {
+        const value = await body(ofRun(run, run.token));
+        if (throws) throw new Error("the body throws");
+        return value;
+      }),
+  };
+}
+
+const never = (): never => {
+  throw new TypeError("a run has a body");
+};
+
+const ofRun = (
+  run: Pick<ResultRun, "held" | "signal"> & { remaining?: number },
+  token: number,
+): AnyLease => ({
+  token: () => token,
+  told: (lock) => toldAs(lock, token, 0),
+  get held() {
+    return run.held;
+  },
+  get signal() {
+    return run.signal;
+  },
+  get remaining() {
+    return run.remaining ?? 0;
+  },
+  extend: never,
+  unlock: never,
+});

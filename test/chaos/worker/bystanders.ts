@@ -6,10 +6,13 @@ import type { SharedName } from "./shared-wish.ts";
 
 // What a worker does beside its callers.
 
+const RESULTS: readonly SharedName[] = ["memo", "flight"];
 const ELECTION: SharedName = "throne";
 const SEMAPHORE: SharedName = "slots";
 /** ms between two numbers of permits. */
 const SET_AFTER = { from: 100, to: 1_500 };
+/** ms between two results that are forgotten. */
+const FORGET_AFTER = { from: 500, to: 4_000 };
 const NUMBERS = [PERMITS - 1, PERMITS, PERMITS + 1];
 
 /** Starts those that this worker's wishes ask for. */
@@ -20,6 +23,21 @@ export function startBystanders(desk: Desk): void {
   if (isWanted(ELECTION)) void observe(desk);
   // Where callers are to find only what others leave, the number stays.
   if (isWanted(SEMAPHORE) && !isPatient) void setPermits(desk);
+  const results = RESULTS.filter(isWanted);
+  if (results.length > 0 && !isPatient) void forget(desk, results);
+}
+
+/** Has a result forgotten from time to time. */
+async function forget(desk: Desk, names: readonly SharedName[]): Promise<void> {
+  const { locks, recorder, dice } = desk;
+  for (let number = 1; ; number++) {
+    await delay(dice.int(FORGET_AFTER.from, FORGET_AFTER.to));
+    if (!desk.isOpen) return;
+    const lock = dice.pick(names);
+    recorder.tell({ is: "forgets", forget: number, lock });
+    const error = await locks.forget(lock).then(() => null, explain);
+    recorder.tell({ is: "has forgotten", forget: number, error });
+  }
 }
 
 /** Tells which leader it is shown, until its client is closed. */

@@ -78,7 +78,7 @@ class Round {
   #ask(writer?: number, again = this.#wish.particular.leads ? 0 : undefined): void {
     const { kind, method, options, particular, listens } = this.#wish;
     const patient = method === "tryLock" ? 0 : null;
-    const { units, every, aligned } = particular;
+    const { units, every, aligned, keep, fingerprint, throws } = particular;
     const { lease } = options;
     const told = {
       how: describeWish(this.#wish),
@@ -86,6 +86,9 @@ class Round {
       units,
       every,
       aligned,
+      keep,
+      fingerprint,
+      throws,
       writer,
       listens,
       again,
@@ -170,16 +173,23 @@ class Round {
 
   async #within(options: LockOptions, timer: NodeJS.Timeout | undefined): Promise<void> {
     let entered = false;
-    const body = async (lease: AnyLease): Promise<void> => {
+    const body = async (lease: AnyLease): Promise<string> => {
       entered = true;
       clearTimeout(timer);
       await this.#hold(lease);
+      return `${this.#desk.recorder.by}#${this.#calls[0]?.number}`;
     };
-    const whole = () => this.#lock.withLock(options, body);
     try {
-      await whole();
+      const result = await this.#lock.withLock(options, body);
+      clearTimeout(timer);
+      if (result && !result.ran) {
+        const { token, value, at: stored } = result;
+        this.#tell((call) => ({ is: "got", call, token, value, stored }));
+        return;
+      }
       const isUnended = this.#desk.unended.delete(this.#wish.lock);
-      this.#tell((call) => ({ is: "unlocked", call, error: isUnended ? "its end was not confirmed" : null }));
+      const error = isUnended ? "its end was not confirmed" : null;
+      this.#tell((call) => ({ is: "unlocked", call, error, stored: result?.at }));
     } catch (error) {
       clearTimeout(timer);
       if (entered) this.#tell((call) => ({ is: "unlocked", call, error: explain(error) }));

@@ -12,6 +12,9 @@ export interface Particular {
   readonly every?: number;
   readonly aligned?: boolean;
   readonly onCrash?: "again" | "keep";
+  /** Of `remember`. */
+  readonly keep?: number;
+  readonly fingerprint?: string | undefined;
   /** The body of a run throws. */
   readonly throws?: boolean;
   /** Each caller of a read-write lock has a place of its own. */
@@ -32,6 +35,8 @@ const KINDS: Readonly<Record<SharedName, readonly LockKind[]>> = {
   throne: ["election"],
   tick: ["once"],
   slot: ["once"],
+  memo: ["remember"],
+  flight: ["remember"],
 };
 
 /** A wish of this taste, with what it has in common with any. */
@@ -75,6 +80,18 @@ function wishFor(dice: Dice, lock: SharedName, { kinds = KINDS[lock] }: Taste, u
       };
       const options = { lease: dice.int(300, 1_500) };
       return { ...plain, method: "withLock", options, extend: null, abortAfter: null, particular };
+    }
+    case "remember": {
+      const lease = dice.int(300, 1_500);
+      const particular = {
+        // Most runs of the second one are for callers that wait.
+        keep: lock === "memo" ? dice.pick([0, 200, 1_000, 4_000]) : dice.pick([0, 0, 0, 60]),
+        fingerprint: dice.chance(0.2) ? dice.pick(["one", "other"]) : undefined,
+        throws: dice.chance(0.15),
+      };
+      const options = { lease, ...(dice.chance(0.3) ? { wait: dice.pick([0, 500]) } : {}) };
+      const hold = dice.chance(0.1) ? lease + dice.int(0, 1_000) : usual.hold;
+      return { ...plain, method: "withLock", options, hold, extend: null, particular };
     }
     default: {
       const downgrade = kind === "writeLock" && dice.chance(0.4);
