@@ -101,7 +101,13 @@ function over(story: Story, call: Replay, known: Known | undefined): Violation[]
   const forget = story.forgets.find(
     (one) => one.lock === lock && one.isDone && one.from > at && one.to < asked,
   );
-  if ((isKept && !forget) || hasLostTurn(story, { from: endOfBody(run), to: got.at })) return [];
+  if (isKept && !forget) return [];
+  // It may have waited for an earlier run of its process, which Redis had forgotten.
+  const inside = (story.holds.get(lock) ?? []).filter(
+    (one) => one.call.by === call.by && one.from < asked && (one.unlock ?? story.over) > asked,
+  );
+  const from = Math.min(...[run, ...inside].map((one) => one.from));
+  if (hasLostTurn(story, { from, to: got.at })) return [];
   const why = forget ? "was forgotten" : "had ended";
   const what = `${nameOf(call)} got the result of ${nameOf(run.call)}, which ${why} before it asked`;
   return [{ rule: "results end", what, at: got.at, calls: [run.call, call] }];
