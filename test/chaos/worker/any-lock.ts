@@ -35,7 +35,7 @@ export interface AnyLease {
 }
 
 /** The result of a run. `value`: what its body returned. */
-export type Result = Pick<Remembered<string>, "value" | "ran" | "token" | "at">;
+type Result = Pick<Remembered<string>, "value" | "ran" | "token" | "at">;
 
 /** Whatever a caller wants, asked for as a lock. */
 export interface AnyLock {
