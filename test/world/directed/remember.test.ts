@@ -297,9 +297,51 @@ test(
     two.messages.freezeReplies(10_000);
     await first;
     await world.pass(100);
+    const before = two.sent;
     const newcomer = got(job.call(two, 20, { keep: 0 }));
     expect(await waiting).toBe(1);
     expect(await newcomer).toBe(2);
+    expect(two.sent - before).toBeLessThan(10);
+  }),
+);
+
+test.each([
+  ["goes on waiting", Number.POSITIVE_INFINITY],
+  ["stops to wait", 40],
+])("a caller comes to a place that waits for a run, whose first caller %s: it has waited too", (_, wait) =>
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const calls = [job.call(one, 100, { keep: 0 })];
+    await world.pass(5);
+    const before = failure(job.call(two, 20, { keep: 0, wait }));
+    await world.pass(20);
+    calls.push(job.call(two, 20, { keep: 0 }));
+    expect(await Promise.all(calls.map(got))).toEqual([1, 1]);
+    await before;
+    expect(job.runs).toBe(1);
+  })(),
+);
+
+test(
+  "a run is lost and its body goes on, and a newer result ends: a caller that comes to its process after that runs",
+  scene(async (world) => {
+    const [one, two, three] = world.processes(3);
+    await warm(world, one, two, three);
+    const job = new Job();
+    const old = failure(job.call(one, L + 2_000, { keep: 0 }));
+    await world.pass(5);
+    one.pause(L + 500);
+    expect(await got(job.call(two, 10, { keep: 0 }))).toBe(2);
+    const third = failure(job.call(three, 3_000, { keep: 0 }, true));
+    await world.pass(1_000);
+    const first = got(job.call(one, 20, { keep: 0 }));
+    await world.pass(100);
+    const newcomer = got(job.call(one, 20, { keep: 0 }));
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    await third;
+    expect(await Promise.all([first, newcomer])).toEqual([4, 4]);
   }),
 );
 
