@@ -37,7 +37,7 @@ export type CallEvent =
       /** Of a run: ms of its interval, and whether these are slots of the server's clock. */
       every?: number | undefined;
       aligned?: boolean | undefined;
-      /** Of `remember`: ms for which new callers get the result, what it is for, and whether the body throws. */
+      /** Of `remember`: ms for which new callers get the result, what it is for; its body throws. */
       keep?: number | undefined;
       fingerprint?: string | undefined;
       throws?: boolean | undefined;
