@@ -103,6 +103,27 @@ const deposed: Fault = {
   },
 };
 
+/** A worker that runs a body stands still until others have run, and stored their results. */
+const runnerStops: Fault = {
+  kind: "stop a worker that runs a body",
+  weight: 1,
+  async run({ fleet, wires }, begin) {
+    const redis = openConnection(wires.address(0), { keyPrefix: KEY_PREFIX });
+    const victim = async (): Promise<Member | undefined> => {
+      const pid = Number(
+        /:(\d+):[0-9a-f]{16}:/.exec((await redis.get("holdfast:remember:{memo}")) ?? "")?.[1],
+      );
+      return fleet.members.find((member) => member.pid === pid);
+    };
+    const one = await until(victim, { timeout: 60_000 });
+    redis.disconnect();
+    begin(one.by);
+    one.suspend();
+    await delay(3_000);
+    one.resume();
+  },
+};
+
 /** All workers but one are stopped, whatever they hold, and then nodes forget it. */
 const forgotten = (faults: readonly Fault[]): Fault => ({
   kind: "crash and restart of a majority beside one worker",
@@ -215,6 +236,20 @@ const ofShared: readonly Ill[] = [
     seconds: 2,
     only: [],
     taste: only("tick", "slot"),
+  },
+  {
+    plant: "an older result that replaces a newer one",
+    rules: ["no older result"],
+    seconds: 6,
+    faults: () => [runnerStops],
+    taste: { ...only("memo"), particular: { keep: 200, throws: false } },
+  },
+  {
+    plant: "a result that ends with its run",
+    rules: ["no run beside a result"],
+    seconds: 2,
+    only: [],
+    taste: only("memo"),
   },
 ];
 

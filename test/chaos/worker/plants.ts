@@ -7,7 +7,7 @@ import { RECHECKS } from "../../../src/defaults.ts";
 import { LeaderTerm } from "../../../src/election/term.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
-import { countedLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
+import { countedLua, handoffLua, onceLua, rememberLua } from "../../../src/redis/lua.generated.ts";
 import { ElectionKind } from "../../../src/wires/election.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
@@ -134,6 +134,14 @@ export const plants = {
 
   /** Of what runs once per interval: a run that has ended frees its turn. */
   "a turn that ends with its run": () => patchAll(onceLua, "if left <= 0 then", "if left then"),
+
+  /** Of results that callers share: those of an older run replace a newer one's. */
+  "an older result that replaces a newer one": () =>
+    patchAll(rememberLua, "elseif newest > token then", "elseif false then"),
+
+  /** Of results that callers share: only callers that have waited get them. */
+  "a result that ends with its run": () =>
+    patchAll(rememberLua, "local isFor = rest > 0 or found", "local isFor = found"),
 
   /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */
   "half is enough"() {
