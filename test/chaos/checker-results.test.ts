@@ -1,5 +1,5 @@
 import { describe, it } from "vitest";
-import { asks, breaks, dead, forgot, type Held, held, isSound, type Line } from "./by-hand.ts";
+import { asks, breaks, dead, fault, forgot, type Held, held, isSound, type Line } from "./by-hand.ts";
 import { GRACE } from "./checker/excuses.ts";
 import type { Told } from "./history/events.ts";
 
@@ -17,6 +17,10 @@ function ran(by: string, token: number, [from, to]: readonly [number, number], m
   ]);
 }
 
+/** Its lease is over when its body ends. */
+const unheld = (run: Line[]): Line[] =>
+  run.map(([at, by, told]) => [at, by, told.is === "unlock" ? { ...told, held: false } : told]);
+
 /** Asks, and gets the result of the first call of that worker. */
 function got(
   by: string,
@@ -29,6 +33,11 @@ function got(
   const told: Told = { is: "got", call, token, value: `${value}#1`, stored };
   return [asks(at, by, { call, kind: "remember", ...asked }), [to, by, told]];
 }
+
+const forgets = (error: string | null = null): Line[] => [
+  [30, "9.1", { is: "forgets", forget: 1, lock: "it" }],
+  [40, "9.1", { is: "has forgotten", forget: 1, error }],
+];
 
 const first = ran("1.1", 5, [10, 20]);
 
@@ -74,17 +83,18 @@ describe("a result", () => {
   });
 
   it("ends after `keep`, and when it is forgotten", () => {
-    const forgets = (error: string | null): Line[] => [
-      [30, "9.1", { is: "forgets", forget: 1, lock: "it" }],
-      [40, "9.1", { is: "has forgotten", forget: 1, error }],
-    ];
     const late = got("2.1", 5, "1.1", [21 + KEEP * (1 + GRACE.rate) + GRACE.keep + 1, 2_000]);
     breaks("results end", ...first, ...late);
     isSound(...first, ...late, forgot(500, 490));
+    // Its process believed in an older run, which Redis had forgotten.
+    const lost = unheld(ran("2.1", 4, [1, 1_900], { call: 2, left: 2, error: "LOCK_LOST gone" }));
+    const beside: Line[] = [...lost, ...first, ...late];
+    isSound(...beside, forgot(8, 7));
+    breaks("results end", ...beside, forgot(0.5, 0));
     const soon = got("2.1", 5, "1.1", [41, 50]);
-    breaks("results end", ...first, ...soon, ...forgets(null));
+    breaks("results end", ...first, ...soon, ...forgets());
     isSound(...first, ...soon, ...forgets("LOCK_UNAVAILABLE"));
-    isSound(...first, ...got("2.1", 5, "1.1", [39, 50]), ...forgets(null));
+    isSound(...first, ...got("2.1", 5, "1.1", [39, 50]), ...forgets());
   });
 });
 
@@ -94,7 +104,13 @@ describe("no body runs beside a result", () => {
   it("for `keep` after its end, unless it was lost or forgotten", () => {
     breaks("no run beside a result", ...first, ...next);
     isSound(...first, ...next, forgot(300, 290));
-    isSound(...first, ...next, [300, "9.1", { is: "forgets", forget: 1, lock: "it" }], dead(310, "9.1"));
+    isSound(...first, ...next, ...forgets());
+    isSound(...first, ...next, ...forgets().slice(0, 1), dead(31, "9.1"));
+    // The network held the command up, or copied it.
+    const both = [...ran("1.1", 5, [210, 220]), ...next, ...forgets()];
+    breaks("no run beside a result", ...both);
+    const healed: Line = [400, "director", { is: "healed", number: 1, kind: "cut connections" }];
+    isSound(...both, fault(35, "cut connections"), healed);
     isSound(...first, ...ran("2.1", 6, [1_015, 1_020]));
     isSound(...ran("1.1", 5, [10, 20], { throws: true, error: "Error" }), ...next);
   });
@@ -105,10 +121,7 @@ describe("no body runs beside a result", () => {
     isSound(...first.slice(0, 3), dead(21, "1.1"), ...next);
     breaks("no run beside a result", ...lost, ...got("3.1", 5, "1.1", [400, 410]), ...next);
     // It may have come late, when the next run was under way.
-    const late = (left: number): Line[] =>
-      ran("1.1", 5, [10, 100], { left }).map(([at, by, told]) =>
-        told.is === "unlock" ? [at, by, { ...told, held: false }] : [at, by, told],
-      );
+    const late = (left: number): Line[] => unheld(ran("1.1", 5, [10, 100], { left }));
     breaks("no run beside a result", ...late(99), ...ran("2.1", 6, [300, 510], { at: 90 }));
     isSound(...late(50), ...ran("2.1", 6, [300, 510], { at: 90 }));
   });
@@ -117,7 +130,7 @@ describe("no body runs beside a result", () => {
     const long = ran("1.1", 5, [10, 900], { keep: 0 });
     const waited = ran("2.1", 6, [3_000, 3_010], { at: 100 });
     breaks("no run beside a result", ...long, ...waited);
-    isSound(...long, ...waited, [50, "director", { is: "fault", number: 1, kind: "cut", detail: "" }]);
+    isSound(...long, ...waited, fault(50, "cut connections"));
     isSound(...long, ...ran("2.1", 6, [3_000, 3_010], { at: 800 }));
   });
 });
