@@ -87,14 +87,20 @@ describe("a result", () => {
     breaks("results end", ...first, ...late);
     isSound(...first, ...late, forgot(500, 490));
     // Its process believed in an older run, which Redis had forgotten.
-    const lost = unheld(ran("2.1", 4, [1, 1_900], { call: 2, left: 2, error: "LOCK_LOST gone" }));
-    const beside: Line[] = [...lost, ...first, ...late];
-    isSound(...beside, forgot(8, 7));
-    breaks("results end", ...beside, forgot(0.5, 0));
+    const beside = (by: string, end: number): Line[] => [
+      ...unheld(ran(by, 4, [1, end], { call: 2, left: 2, error: "LOCK_LOST gone" })),
+      ...first,
+      ...late,
+    ];
+    isSound(...beside("2.1", 1_900), forgot(8, 7));
+    breaks("results end", ...beside("2.1", 1_900), forgot(0.5, 0));
+    breaks("results end", ...beside("2.1", 1_000), forgot(8, 7));
+    breaks("results end", ...beside("3.1", 1_900), forgot(8, 7));
     const soon = got("2.1", 5, "1.1", [41, 50]);
     breaks("results end", ...first, ...soon, ...forgets());
     isSound(...first, ...soon, ...forgets("LOCK_UNAVAILABLE"));
     isSound(...first, ...got("2.1", 5, "1.1", [39, 50]), ...forgets());
+    isSound(...ran("1.1", 5, [35, 36]), ...soon, ...forgets());
   });
 });
 
@@ -103,6 +109,8 @@ describe("no body runs beside a result", () => {
 
   it("for `keep` after its end, unless it was lost or forgotten", () => {
     breaks("no run beside a result", ...first, ...next);
+    const thrown = ran("3.1", 6, [500, 510], { throws: true, error: "Error" });
+    breaks(Array(2).fill("no run beside a result"), ...first, ...thrown, ...ran("2.1", 7, [600, 610]));
     isSound(...first, ...next, forgot(300, 290));
     isSound(...first, ...next, ...forgets());
     isSound(...first, ...next, ...forgets().slice(0, 1), dead(31, "9.1"));
@@ -132,5 +140,6 @@ describe("no body runs beside a result", () => {
     breaks("no run beside a result", ...long, ...waited);
     isSound(...long, ...waited, fault(50, "cut connections"));
     isSound(...long, ...ran("2.1", 6, [3_000, 3_010], { at: 800 }));
+    breaks("nobody starves", ...long, ...ran("2.1", 6, [16_000, 16_010], { at: 100 }));
   });
 });

@@ -34,8 +34,8 @@ export function results(story: Story): Violation[] {
 }
 
 function ofRunner(run: Hold): Known[] {
-  const { at = 0, error = null, stored = 0 } = run.unlocked ?? {};
-  return error === null && stored > 0 ? [{ run, at, stored, call: run.call }] : [];
+  const { at = 0, stored = 0 } = run.unlocked ?? {};
+  return stored > 0 ? [{ run, at, stored, call: run.call }] : [];
 }
 
 function ofReplay(call: Replay, runs: ReadonlyMap<string, Hold>): Known[] {
