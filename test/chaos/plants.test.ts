@@ -119,8 +119,9 @@ const runnerStops: Fault = {
     redis.disconnect();
     begin(one.by);
     one.suspend();
-    await delay(3_000);
+    await delay(5_000);
     one.resume();
+    await delay(1_000);
   },
 };
 
@@ -240,9 +241,9 @@ const ofShared: readonly Ill[] = [
   {
     plant: "an older result that replaces a newer one",
     rules: ["no older result"],
-    seconds: 6,
+    seconds: 3,
     faults: () => [runnerStops],
-    taste: { ...only("memo"), particular: { keep: 200, throws: false } },
+    ...patient("memo", { particular: { keep: 4_000, throws: false, fingerprint: undefined } }),
   },
   {
     plant: "a result that ends with its run",

@@ -50,7 +50,7 @@ export function sharedWish(dice: Dice, taste: Taste, usual: Wish): Wish {
   return {
     ...wished,
     particular,
-    method: "lock",
+    method: wished.kind === "remember" ? "withLock" : "lock",
     options,
     abortAfter: null,
     hold,
