@@ -17,6 +17,11 @@ export class Line extends LinkedList<Waiter> {
   /** How many are willing to wait, and how many are unanswered. Only written here. */
   waiting = 0;
   unanswered = 0;
+  /**
+   * Of results that callers share: the last run that is known to the place, for callers that have asked
+   * for none. 0: none.
+   */
+  run = 0;
   readonly #name: string;
   readonly #port: Port;
 
@@ -155,28 +160,35 @@ export class Line extends LinkedList<Waiter> {
 
   // ---- results that callers share
 
-  /** The first run that one of them has waited for. 0: none has seen any. */
+  /** The first run that one of them has waited for, or may have. 0: none. */
   get seen(): number {
     let first = 0;
     for (const { terms } of this) {
-      const seen = terms.result?.seen ?? 0;
+      const seen = terms.result?.seen || this.run;
       if (seen > 0 && (first === 0 || seen < first)) first = seen;
     }
     return first;
   }
 
-  /** A run is under way, for a command that was sent then. */
+  /** A run is under way, for a command that was sent then. Callers that come later may come after its end. */
   saw(token: number, sent: number): void {
+    this.run = token;
     for (const { terms, since } of this)
       if (terms.result?.seen === 0 && since <= sent) terms.result.seen = token;
   }
 
-  /** For callers that came before the command was sent: what was forgotten meanwhile is for no other. */
-  serve(kept: Kept, sent: number): void {
+  /**
+   * For callers that came before the command was sent: what was forgotten meanwhile is for no other.
+   * `stored`: when the result was, at the earliest, on the monotonic clock.
+   */
+  serve(kept: Kept, sent: number, stored: number): void {
+    this.run = 0;
     for (const caller of this) {
+      const { since } = caller;
       const { result } = caller.terms;
-      if (!result || caller.since > sent) continue;
-      if (kept.rest <= 0 && (result.seen === 0 || kept.token < result.seen)) continue;
+      if (!result || since > sent) continue;
+      const hasWaited = result.seen > 0 ? kept.token >= result.seen : since <= stored;
+      if (kept.rest <= 0 && !hasWaited) continue;
       try {
         const value = result.found(kept);
         this.remove(caller);

@@ -1,7 +1,7 @@
 import type { LockLostError } from "../api/errors.ts";
 import type { Caller } from "../api/events.ts";
 import { type LossReason, nounOf } from "../api/wording.ts";
-import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
+import { CLOCK_DRIFT, FIRST_REPLY, KEEPER_REPLY, LEASE_TIME } from "../defaults.ts";
 import { sendAtTurnEnd } from "../redis/late.ts";
 import {
   type AttemptAnswer,
@@ -464,7 +464,9 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
         if (attempt.isReady) this.#anew(hold);
         else this.state.held(this, answer, attempt);
       } else if (answer.is === "kept") {
-        this.line.serve(answer.kept, sent.mono);
+        const age = ((answer.at - answer.kept.at) / 1_000) * (1 + CLOCK_DRIFT);
+        // RACE: the server's clock was set back since then: its age is unknown.
+        this.line.serve(answer.kept, sent.mono, age < 0 ? Number.NEGATIVE_INFINITY : sent.mono - age);
         this.#anew(hold);
       } else if (answer.is === "blocked") this.#refused(attempt, BLOCKED);
       else if (answer.is === "refused") this.#refused(attempt, answer.error);
@@ -981,6 +983,7 @@ export class Place implements Expecting, LeaseOwner, Possession, UsedStay, Linke
     const { watchdog, wanted } = this.context;
     watchdog.leases.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
+    if (lease.terms.result) this.line.run = lease.token;
     this.holder = null;
   }
 

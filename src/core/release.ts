@@ -41,7 +41,7 @@ export class Release implements Callback<ReleaseAnswer> {
     const { commands, events } = this.place.context;
     const isBroken = commands.epoch !== this.#epoch;
     const { kept } = answer;
-    if (kept) events.step(() => this.place.line?.serve(kept, this.#sent));
+    if (kept) events.step(() => this.place.line?.serve(kept, this.#sent, this.#sent));
     if (answer.is === "released") this.#end(undefined);
     else
       events.step(() => {

@@ -82,9 +82,6 @@ export class Remembering {
     const go = async () => {
       const value = await body(new RunHandle(lease));
       const encoded = encode(value, fingerprint);
-      // They have waited for this run.
-      for (const { terms } of manager.waitersOf(kind, name))
-        if (terms.result?.seen === 0) terms.result.seen = token;
       kind.finishes(hold, encoded.result, keep);
       return { ...encoded, value };
     };

@@ -59,6 +59,17 @@ class History {
     }
     this.ended.push(one);
   }
+
+  /** Without faults a caller that came before a result was stored does not run after that. */
+  checkWaiters(): void {
+    for (const one of this.ended)
+      for (const { token, at, ran } of this.ended) {
+        const stored = at - EPOCH;
+        const isForgotten = this.forgotten.some(({ began, ended }) => began < stored + 5 && stored < ended);
+        if (one.ran && ran && token < one.token && one.began < stored - 2 && !isForgotten)
+          throw new Error(`the caller that ran with token ${one.token} had waited for ${token}`);
+      }
+  }
 }
 
 async function caller(world: Scene, one: SceneProcess, dice: Dice, history: History, isOver: () => boolean) {
@@ -152,6 +163,7 @@ describe("at random", () => {
       await Promise.all(callers);
       await world.pass(L);
       expect(history.open).toBe(0);
+      if (!hasFaults) history.checkWaiters();
       expect(history.ended.length).toBeGreaterThan(5);
     })(),
   );

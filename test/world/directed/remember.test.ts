@@ -346,6 +346,39 @@ test(
 );
 
 test(
+  "a caller joins one of its process in the queue while a run is under way: the result is for it, after keep too",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const calls = [job.call(one, 1_000, { keep: 0 })];
+    for (const ms of [300, 300, 390]) {
+      await world.pass(ms);
+      calls.push(job.call(two, 20, { keep: 0 }));
+    }
+    expect(await Promise.all(calls.map(got))).toEqual([1, 1, 1, 1]);
+  }),
+);
+
+test(
+  "the run of a process was lost, and another one has run: callers there get that result, after keep too",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    const old = failure(job.call(one, 10, { keep: 0 }));
+    await world.pass(2);
+    const waiting = got(job.call(one, 10, { keep: 0 }));
+    const next = got(job.call(two, 50, { keep: 0 }));
+    await world.pass(2);
+    one.pause(L + 2_500);
+    expect(await next).toBe(2);
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    expect(await waiting).toBe(2);
+  }),
+);
+
+test(
   "a caller has waited for two runs: the first one's late result is for it",
   scene(async (world) => {
     const [one, two, three] = world.processes(3);
