@@ -31,6 +31,8 @@ export interface RunState {
   at: number;
   sent: number;
   ttl: number;
+  /** The first run that one of its commands has named as waited for. 0: none has. */
+  seen: number;
   /** What its end stores. Null: nothing, because its body has not ended with a value. */
   finish: { readonly result: Result; readonly keep: number; readonly token: number } | null;
   /** What it has stored. Null: no answer has said so. */
@@ -75,6 +77,9 @@ export class RememberKind extends HandoffKind {
     const run = this.runOf(hold);
     run.sent = clocks.mono.now();
     run.ttl = lease;
+    // RACE: a late copy of an earlier command must not accept a result that the last one has not: it
+    // would end the run under its body. So no command names a later run, whichever callers have left.
+    if (run.seen === 0 || (seen > 0 && seen < run.seen)) run.seen = seen;
     const keys = this.#takeKeys(hold.name);
     const owner = hold.id + hold.label;
     const entry = mode === "queue" ? entryPrefix(ask, this.window, "", "0") : hold.entry;
@@ -83,7 +88,7 @@ export class RememberKind extends HandoffKind {
       lease,
       notAfter: commands.notAfter(keys) * 1_000 || NEVER,
       entry,
-      seen: seen === 0 ? "" : micros(seen),
+      seen: run.seen === 0 ? "" : micros(run.seen),
     });
     commands.send(this.checked(lua.take, lua.firstTake, keys, args), this.#taken, ask);
   }
@@ -110,7 +115,7 @@ export class RememberKind extends HandoffKind {
     let run = this.#runs.get(hold);
     if (!run) {
       const none = { finish: null, kept: null, isRefused: false, unreplicated: null };
-      run = { at: 0, sent: Number.NEGATIVE_INFINITY, ttl: 0, ...none };
+      run = { at: 0, sent: Number.NEGATIVE_INFINITY, ttl: 0, seen: 0, ...none };
       this.#runs.set(hold, run);
     }
     return run;

@@ -402,6 +402,29 @@ test(
   }),
 );
 
+test(
+  "a late copy of a command that has named an earlier run does not end the run of its hold",
+  scene(async (world) => {
+    const [one, two, three] = world.processes(3);
+    await warm(world, one, two, three);
+    const job = new Job();
+    const old = failure(job.call(one, 1_600, { keep: 0, lease: 1_000 }));
+    await world.pass(5);
+    const waiting = got(job.call(one, 5_000, { keep: 0 }));
+    const next = failure(job.call(two, 2_500, { keep: 0 }, true));
+    await world.pass(5);
+    // The old run is lost, and brings its result while the next one runs, whose body throws.
+    const copied = one.on("take").sent(() => one.commands.cut({ copies: 3_500, back: 20 }));
+    one.pause(1_500);
+    await copied;
+    await world.pass(100);
+    const last = got(job.call(three, 20, { keep: 0 }));
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    expect(await next).toMatchObject({ message: "run 2 has failed" });
+    expect([await waiting, await last, job.most]).toEqual([3, 3, 1]);
+  }),
+);
+
 // A newer result has come and gone by then, and Redis has forgotten which was the last one.
 test(
   "a renewal is answered after the run was lost, about a late copy of its first command: its result comes too late",
