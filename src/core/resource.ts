@@ -308,6 +308,8 @@ export class Resource {
 
   /** This caller waits for one of its own client. */
   awaitSelfWait(caller: Waiter): void {
+    // Callers that want the result of a run wait for it on purpose.
+    if (this.kind.protocol === "remember") return;
     this.#selfWait ??= new CallTimer(() => this.#selfWaits());
     if (!isSet(this.#selfWait) && !caller.isWarned) this.port.timers.set(this.#selfWait, selfWaitAt(caller));
   }

@@ -597,7 +597,7 @@ test(
   scene(async (world) => {
     const [one] = world.processes(1);
     const job = new Job();
-    await Promise.all([job.call(one, 3 * L), job.call(one)]);
+    await Promise.all([job.call(one, 3 * L), job.call(one), world.pass(100).then(() => job.call(one))]);
     expect([job.runs, one.warnings]).toEqual([1, []]);
   }),
 );
