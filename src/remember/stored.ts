@@ -10,7 +10,8 @@ const MOST = 64 * 1_024;
  * What the body's value is stored as, and why it cannot be: then it is remembered that the body has
  * run.
  */
-export function encode(value: unknown, fingerprint = "-"): Encoded {
+export function encode(value: unknown, given: string | undefined): Encoded {
+  const fingerprint = stored(given);
   if (value === undefined) return { result: { state: "u", fingerprint, json: "" }, why: null };
   const none: Result = { state: "x", fingerprint, json: "" };
   let json: string | undefined;
@@ -25,6 +26,9 @@ export function encode(value: unknown, fingerprint = "-"): Encoded {
   return { result: { state: "v", fingerprint, json }, why: null };
 }
 
+/** "-": none. So one that has dashes only gets one more. */
+const stored = (fingerprint = ""): string => fingerprint.replace(/^-*$/, "$&-");
+
 interface Encoded {
   readonly result: Result;
   readonly why: string | null;
@@ -37,7 +41,7 @@ export function decode<T>(
   { state, token, at, json, ...kept }: Kept,
   fingerprint: string | undefined,
 ): Remembered<T> {
-  if (fingerprint !== undefined && kept.fingerprint !== fingerprint) throw new FingerprintError(name);
+  if (fingerprint !== undefined && kept.fingerprint !== stored(fingerprint)) throw new FingerprintError(name);
   if (state === "x") throw new ResultError(name, "the caller whose body it was knows why");
   return {
     value: state === "u" ? undefined : parse(name, json),

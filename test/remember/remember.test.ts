@@ -128,6 +128,19 @@ it("a fingerprint: another one is refused once there is a result, the same one a
     expect((await there.remember(name, options, never)).value).toBe(1);
 });
 
+it("a result without a fingerprint is refused to a call with any, also with '-', which stands for none in Redis", async () => {
+  const { name, here, there } = await two();
+  for (const fingerprint of [undefined, "-", "--"]) {
+    await here.remember(name, { ...KEEP, fingerprint }, () => 1);
+    for (const other of ["-", "--", "a"]) {
+      const call = there.remember(name, { ...KEEP, fingerprint: other }, never);
+      if (other === fingerprint) expect((await call).value).toBe(1);
+      else expect(await failure(call)).toMatchObject({ code: "FINGERPRINT_DIFFERS" });
+    }
+    await here.forget(name);
+  }
+});
+
 describe("while another caller runs", () => {
   async function running() {
     const stage = await two();
