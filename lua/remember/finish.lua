@@ -37,9 +37,13 @@ end
 if isOwner then
   call("PEXPIRE", lock, call("PTTL", lock))
 end
-local owner = value and not isOwner and sub(value, 4, 19) or "0000000000000000"
+-- What holds the lock may be no run: its text must not become a part of the result.
+local owner = value and not isOwner and string.match(value, "^1%d (%d+) ")
+if not owner or #owner ~= 16 then
+  owner = "0000000000000000"
+end
 -- Appended and not formatted: a format would end it at its first byte 0.
-call("SET", result, "1" .. ARGV[4] .. " " .. token .. " " .. text .. " " .. owner .. " " .. keep .. " "
+call("SET", result, "1" .. ARGV[4] .. " " .. token .. " " .. digits .. " " .. owner .. " " .. keep .. " "
   .. ARGV[5] .. " " .. ARGV[6], "PX", math.max(tonumber(keep), RESULT_TTL))
 call("SET", last, token .. " " .. text, "PX", LATE_RESULT)
 if isOwner then

@@ -178,6 +178,17 @@ describe("a result replaces", () => {
   });
 });
 
+it.each(["hello", "hello, this text is longer than a token"])(
+  "a late result is readable although another program has written '%s' to the lock's key",
+  async (text) => {
+    const token = await begun(1);
+    await server.redis.set(lock, text);
+    expect(await finish(1, token, { late: 1_000_000 })).toMatchObject([RELEASED, expect.anything()]);
+    expect(await valueFor()).toBe('1"');
+    expect(await server.redis.get(lock)).toBe(text);
+  },
+);
+
 describe("a copy", () => {
   it("of the command that stores it says so, and changes nothing", async () => {
     const token = await begun(1);

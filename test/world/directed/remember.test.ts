@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { EPOCH } from "../simulated-process.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
 import { BY_MESSAGE, L, R } from "./steps.ts";
@@ -447,6 +448,20 @@ test(
     expect(await old).toMatchObject({ code: "LOCK_LOST" });
     await world.pass(2_000);
     expect(await two.does(() => two.client.remembered("x"))).toBeNull();
+  }),
+);
+
+test(
+  "the server's clock is in 1970: a result is there all the same",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    world.redis.setBack(EPOCH - 50_000);
+    const job = new Job();
+    const first = job.call(one);
+    await world.pass(5);
+    expect(await Promise.all([first, job.call(two)].map(got))).toEqual([1, 1]);
+    expect(await got(job.call(two))).toBe(1);
+    expect(await two.does(() => two.client.forget("x"))).toBe(true);
   }),
 );
 
