@@ -111,7 +111,8 @@ export class Remembering {
     );
     // RACE: its deadline passed while the command was under way.
     if (run.isRefused) throw new LockLostError(name, "taken", undefined, undefined, null, lease.noun);
-    if (run.unreplicated !== null) events.report(unreplicated(lease, run.unreplicated));
+    const missing = run.kept && (await run.replicated);
+    if (missing) events.report(unreplicated(lease, missing));
     if (why !== null) throw new ResultError(name, why, value, cause);
     return { ...decode<T>(name, run.kept ?? { ...result, token, at: 0, rest: 0 }, undefined), ran: true };
   }

@@ -2,7 +2,7 @@ import type { Hold } from "../core/lease/hold.ts";
 import type { Renewal } from "../core/lease/renewer.ts";
 import type { Ask, Callback, Leavable } from "../core/lock-kind.ts";
 import type { Sent } from "../redis/call.ts";
-import { ordered, read } from "../redis/codec.ts";
+import { type Answer, ordered, read } from "../redis/codec.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import { unexpected } from "../redis/fields.ts";
@@ -22,6 +22,9 @@ import { clocks } from "../util/clock.ts";
 import { HandoffKind } from "./handoff.ts";
 import { entryPrefix, NEVER } from "./hold-scripts.ts";
 
+/** What the script that stores a result answers. */
+type Finished = Answer<typeof lua.finish.form.replies>;
+
 /** What is known of a hold whose end may store a result. */
 export interface RunState {
   /**
@@ -39,8 +42,8 @@ export interface RunState {
   kept: Kept | null;
   /** A newer run has its result stored, or runs: this one was not. */
   isRefused: boolean;
-  /** Its result is stored, and too few replicas are known to have it. Null: enough, or none are wanted. */
-  unreplicated: unknown;
+  /** Resolves with null when enough replicas have what it has stored, or with why they have not. */
+  replicated: Promise<unknown> | null;
 }
 
 /**
@@ -56,6 +59,8 @@ export class RememberKind extends HandoffKind {
   override readonly hasStays = false;
   readonly asksTwice = true;
   readonly #runs = new WeakMap<object, RunState>();
+  /** Holds whose result is on the way to Redis, by id. */
+  readonly #finishing = new Set<string>();
   readonly #replication: Replication | null;
 
   constructor(commands: Commands, replication: Replication | null, window: number) {
@@ -114,7 +119,7 @@ export class RememberKind extends HandoffKind {
   runOf(hold: object): RunState {
     let run = this.#runs.get(hold);
     if (!run) {
-      const none = { finish: null, kept: null, isRefused: false, unreplicated: null };
+      const none = { finish: null, kept: null, isRefused: false, replicated: null };
       run = { at: 0, sent: Number.NEGATIVE_INFINITY, ttl: 0, seen: 0, ...none };
       this.#runs.set(hold, run);
     }
@@ -132,7 +137,11 @@ export class RememberKind extends HandoffKind {
   /** Its end needs no result: its body has thrown, or no caller waits for its value any more. */
   override async withdraw(hold: Leavable): Promise<{ readonly is: "released" | "gone" }> {
     // RACE: the command that stores its result had no answer. Its hold must not end without it.
-    if (!this.#runs.get(hold)?.finish) return super.withdraw(hold);
+    if (!this.#runs.get(hold)?.finish) {
+      // RACE: its grant's message is read while its result is on the way: it is tried again later.
+      if (this.#finishing.has(hold.id)) throw new Error("its result is being stored");
+      return super.withdraw(hold);
+    }
     const { is } = await this.finish(hold);
     return { is: is === "released" ? is : "gone" };
   }
@@ -165,8 +174,11 @@ export class RememberKind extends HandoffKind {
       json,
       late,
     };
-    const answer = await this.#replicated(hold.name, lock, run, (commands) =>
-      commands.run(lua.finish, [lock, queue, clients, clock, result, last], args),
+    const write = (commands: Commands) =>
+      commands.run(lua.finish, [lock, queue, clients, clock, result, last], args);
+    this.#finishing.add(hold.id);
+    const answer = await this.#sendTo(hold.name, lock, run, write).finally(() =>
+      this.#finishing.delete(hold.id),
     );
     if (answer.is !== "released") {
       run.isRefused = true;
@@ -176,23 +188,29 @@ export class RememberKind extends HandoffKind {
     return { is: "released", kept: run.kept };
   }
 
-  /** With replicas, its answer comes when they have the result, or have not had it in time. */
-  async #replicated<A extends { readonly is: string }>(
+  /** With replicas, their answer comes later, and holds nothing up. */
+  #sendTo(
     name: string,
     key: string,
     run: RunState,
-    write: (commands: Commands) => Promise<A>,
-  ): Promise<A> {
-    if (!this.#replication) return write(this.commands);
-    const got: { answer: A | null } = { answer: null };
-    const confirmed = this.#replication.confirm(name, key, async (commands) => {
-      got.answer = await write(commands);
-      return { is: got.answer.is === "released" ? "renewed" : "gone", ttl: 0 };
+    write: (commands: Commands) => Promise<Finished>,
+  ): Promise<Finished> {
+    const replication = this.#replication;
+    if (!replication) return write(this.commands);
+    return new Promise((resolve, reject) => {
+      const confirmed = replication.confirm(name, key, async (commands) => {
+        const answer = await write(commands);
+        resolve(answer);
+        return { is: answer.is === "released" ? "renewed" : "gone", ttl: 0 };
+      });
+      run.replicated = confirmed.then(
+        () => null,
+        (error: unknown) => {
+          reject(error);
+          return error;
+        },
+      );
     });
-    const error: unknown = await confirmed.then(() => null).catch((error: unknown) => error);
-    if (!got.answer) throw error;
-    run.unreplicated = error;
-    return got.answer;
   }
 
   /** What new callers get. Null: nothing. */

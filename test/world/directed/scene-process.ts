@@ -39,6 +39,7 @@ export class SceneProcess {
   readonly messages: Connections;
   readonly #run: Run;
   readonly #taken: Set<string>;
+  #replicasAfter = 0;
 
   /** `resume`: calls something in an event of the test. `taken`: gets the names of multi-locks. */
   constructor(run: Run, member: Member, resume: (go: () => void) => void, taken: Set<string>) {
@@ -273,10 +274,15 @@ export class SceneProcess {
     link.listen = (...given) => Object.assign(listen(...given), { subscribe });
   }
 
-  /** With the option `replicas`: these have everything at once. */
-  hasReplicas(): void {
+  /** With the option `replicas`: from now on these have everything after so many ms. */
+  hasReplicas(ms = 0): void {
     const { link } = this.member;
-    link.openOnce = () => Object.assign(link.open(), { command: async () => 1 });
+    this.#replicasAfter = ms;
+    const wait = async (): Promise<number> => {
+      if (this.#replicasAfter > 0) await this.sleep(this.#replicasAfter);
+      return 1;
+    };
+    link.openOnce = () => Object.assign(link.open(), { command: wait });
   }
 
   /** What its driver does from now on with what the connection has lost. At first it sends it again. */
