@@ -102,6 +102,14 @@ it("one runs, the others wait for it, and all that come within its time get what
   expect(await server.redis.exists(lock, queue)).toBe(0);
 });
 
+it("a run that is over goes to the first waiter before it goes to the caller", async () => {
+  await begun(1);
+  await take(2, { queues: true });
+  await ends();
+  expect(codeOf(await take(3))).toBe(HELD);
+  expect(codeOf(await take(2))).toBe(MINE);
+});
+
 it("a command that comes too late does nothing", async () => {
   expect(await take(1, { notAfter: String((await micros()) - 1) })).toEqual([STALE, expect.anything()]);
   expect(await server.redis.keys("*")).toEqual([]);
@@ -173,6 +181,9 @@ describe("a result replaces", () => {
     // It tells no waiter, and ends no hold: that of the next run goes on.
     expect(await server.redis.zrange(queue, "0", "-1")).toEqual([entryOf(3)]);
     expect((await take(2)).slice(0, 3)).toEqual([MINE, expect.anything(), next]);
+    // A copy of the command that has queued a caller: that one has the result, and waits no more.
+    expect(codeOf(await take(3, { queues: true }))).toBe(KEPT);
+    expect(await server.redis.exists(queue)).toBe(0);
     expect(await finish(2, next)).toMatchObject([RELEASED, expect.anything()]);
     expect(await valueFor()).toBe('2"');
   });

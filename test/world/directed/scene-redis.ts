@@ -1,12 +1,21 @@
 import { connectionLua } from "../../../src/redis/client-lua.generated.ts";
-import { countedLua, electionLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
+import {
+  countedLua,
+  electionLua,
+  handoffLua,
+  onceLua,
+  rememberLua,
+} from "../../../src/redis/lua.generated.ts";
 import { redissonLua } from "../../../src/wires/redisson-lua.generated.ts";
 import { spinLua } from "../../../src/wires/spin-lua.generated.ts";
 import { entries, nameOf, owners } from "../ownership.ts";
 import type { Run } from "../run.ts";
 import type { Refusal, RefusingRedis } from "./refusing-redis.ts";
 
-const SCRIPTS = [connectionLua, countedLua, electionLua, handoffLua, onceLua, redissonLua, spinLua];
+const SCRIPTS = [
+  ...[connectionLua, countedLua, electionLua, handoffLua, onceLua, rememberLua],
+  ...[redissonLua, spinLua],
+];
 
 /** The Redis of a scene: what happens to it, and what it has. Names are as in "lock:a". */
 export class SceneRedis {
