@@ -7,6 +7,7 @@ import { leases } from "./leases.ts";
 import { once } from "./once.ts";
 import type { Plant } from "./plant.ts";
 import { pools } from "./pools.ts";
+import { remember } from "./remember.ts";
 import { scripts } from "./scripts.ts";
 import { sharing } from "./sharing.ts";
 import { world } from "./world.ts";
@@ -23,5 +24,6 @@ export const plants: readonly Plant[] = [
   ...elections,
   ...leases,
   ...once,
+  ...remember,
   ...world,
 ];
