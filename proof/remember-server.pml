@@ -182,7 +182,8 @@ inline finish(x) {
   :: !IS_RUN(x) && IS_COPY(x) -> x.res = STORED
   :: !IS_RUN(x) && !IS_COPY(x) && IS_OLDER(x) -> x.res = TAKEN
   /* It tells no waiter: the run under way will, or the next re-check finds the lock free. */
-  :: !IS_RUN(x) && !IS_COPY(x) && !IS_OLDER(x) && MAY_BE_LATE(x) -> store(x)
+  /* With its hold as the owner again, a late copy of its first command was renewed. */
+  :: !IS_RUN(x) && !IS_COPY(x) && !IS_OLDER(x) && own != x.hold && MAY_BE_LATE(x) -> store(x)
   :: else -> x.res = GONE
   fi
 }

@@ -21,7 +21,9 @@
 local result, last, hold, token, keep = KEYS[5], KEYS[6], ARGV[1], ARGV[2], ARGV[3]
 local value = call("GET", lock)
 -- RACE: a late copy of `take` may have taken the lock once more for the same hold, with another token.
-local isOwner = value and sub(value, 38) == hold and sub(value, 4, 19) == token
+-- Its renewals have prolonged the time for being late, and a newer run may have come and gone.
+local isHold = value and sub(value, 38) == hold
+local isOwner = isHold and sub(value, 4, 19) == token
 if not isOwner then
   local stored = call("GET", last)
   local newest = stored and sub(stored, 1, 16) or ""
@@ -29,7 +31,7 @@ if not isOwner then
     return { RELEASED, tonumber(sub(stored, 18)) }
   elseif newest > token then
     return TAKEN
-  elseif ARGV[7] == "" or now > tonumber(ARGV[7]) then
+  elseif isHold or ARGV[7] == "" or now > tonumber(ARGV[7]) then
     return value and TAKEN or GONE
   end
 end

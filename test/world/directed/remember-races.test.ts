@@ -120,3 +120,22 @@ test(
     expect(await late).toBe(2);
   }),
 );
+
+test(
+  "a run was stopped and never learned it, and a late copy of its first command is renewed: its result is refused",
+  scene(async (world) => {
+    const [one, two] = world.processes(2);
+    await warm(world, one, two);
+    const job = new Job();
+    void one.on("take").sent(() => one.commands.cut({ copies: 400 }));
+    const old = failure(job.call(one, 65_000, { lease: 1_000 }));
+    await one.on("take").executed();
+    one.messages.freezeReplies(70_000);
+    await one.on("renew").executed();
+    expect(await two.does(() => two.client.stopRun("x"))).toBe(true);
+    // Redis forgets after 60 s that this was the last run.
+    expect(await got(job.call(two, 20, { keep: 0 }))).toBe(2);
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    expect(await got(job.call(two))).toBe(3);
+  }),
+);
