@@ -1,4 +1,4 @@
-import { channelOf, entries, nameOf, type Owned, owners, ownersOf } from "./ownership.ts";
+import { channelOf, entries, HANDOFF, nameOf, type Owned, owners, ownersOf } from "./ownership.ts";
 import type { Member, Run } from "./run.ts";
 
 /** In ms: how long the effects of a fault may last after it. */
@@ -93,7 +93,9 @@ const forceRelease: Fault = (run, { network }) => {
         if (/^f?sem:/.test(name)) return;
         process.soon(() => {
           const isTerm = name.startsWith("election:");
-          (isTerm ? client.election(name).forceResign() : lock.forceUnlock()).catch(() => {});
+          const force = (): Promise<boolean> =>
+            name.startsWith("remember:") ? client.stopRun(name) : lock.forceUnlock();
+          (isTerm ? client.election(name).forceResign() : force()).catch(() => {});
         });
       });
     },
@@ -105,7 +107,7 @@ const forgeGrant: Fault = (run) => {
   const { dice, server, time } = run;
   let tries = 20;
   const forge = (): void => {
-    const waiting = entries(run).filter(({ key }) => key.startsWith("holdfast:{"));
+    const waiting = entries(run).filter(({ key }) => HANDOFF.test(key));
     if (waiting.length === 0) {
       if (--tries > 0) time.after(50, forge);
       return;
@@ -186,8 +188,8 @@ function exitNow(run: Run, member: Member, cached: readonly Owned[]): void {
   });
 }
 
-const ACQUIRE = /acquire|begin/;
-const RELEASE = /release|yield|leave|end/;
+const ACQUIRE = /acquire|begin|take/;
+const RELEASE = /release|yield|leave|end|finish/;
 const RENEW = /renew|confirm/;
 const RECHECK = /recheck|renew|confirm/;
 const ANY = /./;

@@ -17,7 +17,7 @@ export interface Grant extends Owned {
 }
 
 /** Scripts by which one hold ends and another one begins. */
-const PASSING = /release|leave|yield|end|set-permits|force/;
+const PASSING = /release|leave|yield|end|finish|set-permits|force/;
 
 /** In ms: a caller waits no longer for the answer to a command, and then withdraws its hold. */
 const GIVEN_UP = 5_000;

@@ -2,6 +2,7 @@ import type { Lock, LockClient, LockOptions, PermitLease, Term, UnfencedLease } 
 import { leaseLike } from "../support/lease-like.ts";
 import { type NotRun, runJob } from "./once.ts";
 import type { Product } from "./product.ts";
+import { resultKind } from "./results.ts";
 
 export type AnyLease = UnfencedLease | PermitLease;
 
@@ -121,6 +122,7 @@ export const kinds = {
   "fair semaphore": semaphore("fsem", true),
   term,
   once: onceKind(() => {}),
+  remember: resultKind("", { keep: 0 }, () => {}),
   spinLock: kindOf("alone", "spin", false, ({ spinLock }, client, name) => spinLock(client, name), false),
   redissonLock: kindOf(
     "alone",

@@ -17,7 +17,9 @@ export function listen(run: Run, member: Member): void {
   };
   const tryAgain = (): void => {
     if (isQuiet()) return;
-    const [held] = mine().filter(({ kind }) => kind.mode === "alone" && kind.hasTokens);
+    const [held] = mine().filter(
+      ({ kind }) => kind.mode === "alone" && kind.hasTokens && kind.family !== "remember",
+    );
     if (!held) return;
     const request = {
       ...{ member, kindName: held.kindName, kind: held.kind, name: held.name, units: 1 },

@@ -14,7 +14,9 @@ export interface Owned {
 
 /** The families whose keys these functions read. */
 const LOCKS =
-  /^holdfast:(?:(?:rw|semaphore|election):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem|election):\w)\}$/;
+  /^holdfast:(?:(?:rw|semaphore|election|remember):)?\{((?:lock|fair|mixed|rw|frw|sem|fsem|election|remember):\w)\}$/;
+/** Keys of locks with a grant window: `lock`, `fairLock`, and runs of `remember`. */
+export const HANDOFF = /^holdfast:(?:remember:)?\{/;
 /** format, told, token, since: see lua/handoff. */
 const HOLD_AT = 37;
 /** A field of lua/counted: format, mode, end, units, token. */

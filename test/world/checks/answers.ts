@@ -1,5 +1,6 @@
 import { codeOf } from "../callers.ts";
 import { entries, entriesOf, nameOf, owners, ownersOf } from "../ownership.ts";
+import { servedBy } from "../results.ts";
 import type { Check, Request, Run } from "../run.ts";
 
 /** Their keys have other forms. */
@@ -32,7 +33,7 @@ export const answers = (run: Run): Check => {
     refused(request, error) {
       const { kindName, kind, name, since, member, together } = request;
       // Of a multi-lock any other member may have been busy.
-      if (together) return;
+      if (together || servedBy(request)) return;
       const code = error === null ? "null" : codeOf(error);
       if ((code !== "null" && code !== "LOCK_TIMEOUT") || UNREAD.test(kind.family)) return;
       const isRight = wasBusy.has(request) || (busyAt.get(name) ?? -1) >= since || isBusy(name, request);

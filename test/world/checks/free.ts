@@ -4,7 +4,7 @@ import type { Check, Member, Run } from "../run.ts";
 /** In ms: the longest time to the next re-check, and the answer to it. */
 const RECHECKED = 1_975;
 /** Kinds whose waiters have places in Redis, and that one caller holds alone. */
-const QUEUED = /^(lock|fair|mixed|election):/;
+const QUEUED = /^(lock|fair|mixed|election|remember):/;
 /** What stands in the key of a lock's tokens when none is left. */
 const USED_UP = String(Number.MAX_SAFE_INTEGER);
 

@@ -13,6 +13,7 @@ import { observers } from "./observers.ts";
 import { order } from "./order.ts";
 import { outcomes } from "./outcomes.ts";
 import { places } from "./places.ts";
+import { results } from "./results.ts";
 import { several } from "./several.ts";
 import { tokens } from "./tokens.ts";
 import { turns } from "./turns.ts";
@@ -23,7 +24,7 @@ export const checksOf = (run: Run): Check[] => {
   const always = [exclusion, tokens, order, wakeUps, outcomes, leases, keys, messages];
   const others = run.isDirected
     ? []
-    : [places, turns, answers, losses, free, observers, extensions, closes, several, intervals];
+    : [places, turns, answers, losses, free, observers, extensions, closes, several, intervals, results];
   return [...always, ...others].map((check) => speaking(run, check(run)));
 };
 

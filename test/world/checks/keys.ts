@@ -1,4 +1,4 @@
-import { channelOf, entries, nameOf, type Owned, owners } from "../ownership.ts";
+import { channelOf, entries, HANDOFF, nameOf, type Owned, owners } from "../ownership.ts";
 import type { Check, Member, Run } from "../run.ts";
 
 /** In ms: what its process does not use is given back after it, or ends by itself. */
@@ -49,7 +49,7 @@ export const keys = (run: Run): Check => {
       const receives = run.memberOf(process)?.network.receives(channelOf(hold));
       if (run.grants.isByPassing(grant) && receives) told.add(`${key} ${hold}`);
       else told.delete(`${key} ${hold}`);
-      if (isGhost && !isFirst && key.startsWith("holdfast:{") && age > LATE_COPY + run.server.back)
+      if (isGhost && !isFirst && HANDOFF.test(key) && age > LATE_COPY + run.server.back)
         run.fail(
           `${key} belongs again to a hold that had ended, by ${script}, sent ${age.toFixed(0)} ms ago: ${hold}`,
         );
@@ -60,7 +60,7 @@ export const keys = (run: Run): Check => {
       const back = Math.max(0, run.server.back);
       for (const key of [...redis.keys.keys()]) {
         const kept = redis.find(key);
-        const isData = nameOf(key) !== null || /:(queue|clients)$/.test(key);
+        const isData = nameOf(key) !== null || /:(queue|clients|result|last)$/.test(key);
         if (kept && isData && kept.until === Number.POSITIVE_INFINITY) run.fail(`${key} has no end`);
       }
       for (const member of run.members) if (!run.isWell(member)) trouble.set(member, now);
@@ -69,7 +69,7 @@ export const keys = (run: Run): Check => {
         const { key, name, hold, process, until } = owned;
         const member = run.memberOf(process);
         const longest = Math.max(GRANT_WINDOW, run.started[process]?.leaseTime ?? 0) + 5;
-        if (until - redis.ms > longest + back && key.startsWith("holdfast:{"))
+        if (until - redis.ms > longest + back && HANDOFF.test(key))
           run.fail(`${key} lasts for ${until - redis.ms} ms, and at most ${longest} ms were asked for`);
         // What Redis did not confirm to a client that closes ends by itself: see the check of close().
         if (!member || run.isClosing(member)) continue;

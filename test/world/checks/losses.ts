@@ -10,6 +10,8 @@ export const losses = (run: Run): Check => ({
     const { reason } = error as LockLostError;
     if (reason === "expired" || reason === "unknown") return;
     const { kindName, name, member } = holding;
+    // Its time was over when Redis read that its body had ended, and a newer run has the lock or a result.
+    if (kindName === "remember" && reason === "taken") return;
     if (reason === "closed" && run.isClosing(member)) return;
     run.fail(`${kindName} ${name} of ${member.process.name} is lost (${reason}), and Redis had it`);
   },

@@ -29,7 +29,8 @@ export const places = (run: Run): Check => {
           const who = `the place of process ${process} in the queue of ${name}`;
           if (same && same.ticket !== ticket) run.fail(`${script} moves ${who}: ${hold}`);
           if (same || process === member.process.number || !run.memberOf(process)) continue;
-          const isServed = run.grants.had(hold);
+          // Or with a result that it waits for.
+          const isServed = run.grants.had(hold) || /^remember\/(finish|take)/.test(script);
           if (!isServed && !isDead(key, one)) run.fail(`${script} removes ${who}: ${hold}`);
         }
       }
