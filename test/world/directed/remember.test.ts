@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { EPOCH } from "../simulated-process.ts";
-
 import { failure, got, Job, KEEP, warm } from "./results.ts";
 import { type Scene, scene } from "./scene.ts";
 import type { SceneProcess } from "./scene-process.ts";
@@ -395,20 +394,24 @@ test(
     const [one, two, three] = world.processes(3);
     await warm(world, one, two, three);
     const job = new Job();
-    const old = job.call(one, 10, { keep: 0 });
+    const old = failure(job.call(one, 10, { keep: 0 }));
     await world.pass(5);
-    const next = job.call(two, 5_000, { keep: 0 }, true);
+    const next = failure(job.call(two, 9_000, { keep: 0 }, true));
     await world.pass(2);
     const waiting = got(job.call(three, 10, { keep: 0 }));
     await world.pass(1);
-    one.pause(L + 2_500);
+    one.pause(L + 6_500);
     // Its place is lost while the second one runs, and it queues again.
     await world.until(() => job.runs === 2);
     world.redis.dropKey("holdfast:remember:{x}:queue");
     const later = got(job.call(three, 10, { keep: 0 }));
     await three.on("take").executed();
-    expect(await failure(old)).toMatchObject({ code: "LOCK_LOST" });
-    expect(await failure(next)).toMatchObject({ message: "run 2 has failed" });
+    // And once more, when both of its callers have seen a run.
+    await world.pass(5);
+    world.redis.dropKey("holdfast:remember:{x}:queue");
+    await three.on("take").executed();
+    expect(await old).toMatchObject({ code: "LOCK_LOST" });
+    expect(await next).toMatchObject({ message: "run 2 has failed" });
     expect(await waiting).toBe(1);
     // One that came after the end of the first one's hold has only waited for the second one.
     expect(await later).toBe(3);
