@@ -4,6 +4,7 @@ import { createLockClient } from "../../src/index.ts";
 import type { LockUIOptions } from "../../src/tools/ui/index.ts";
 import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { running } from "../support/result-runs.ts";
 import { type Served, servePage } from "../support/served-page.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
 import { setScene, tellWaitTimes } from "./scene.ts";
@@ -157,6 +158,30 @@ it("break ends the hold that was seen, and never the one that came after it", as
   await shows(page, "The hold you saw was force-released.");
   expect(await b.lock("order:42").isLocked()).toBe(false);
   await expect(next.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+});
+
+it("a run of remember: who runs and who waits, and no result; its force-release lets the next one run", async () => {
+  const { url } = await serve({ actions: ["break"], authorize: () => "alice" });
+  const [a, b] = [await join(), await join()];
+  // What it leaves is in Redis for 15 s.
+  await a.remember("charge:42", { keep: 0 }, () => "a secret");
+  const { ended } = await running(a, "charge:42", { label: "invoice 7" });
+  const waiting = b.remember("charge:42", { keep: 60_000 }, () => "another secret");
+  const page = await browser.open(`${url}/`);
+  const row = page.getByRole("row", { name: /charge:42/ });
+  await expect.poll(() => row.innerText(), PATIENT).toMatch(/remember[\s\S]*invoice 7[\s\S]*\b1\b/);
+  await row.getByRole("link").click();
+  await shows(page, /^1 waiting process, up to .* m?s, the next one first$/);
+  await page.locator(".card").getByText("invoice 7").waitFor();
+  expect(await page.content()).not.toContain("secret");
+  await page.getByRole("button", { name: "Force-release …" }).click();
+  await page.getByLabel("Name of the lock").fill("charge:42");
+  await page.getByRole("button", { name: "Force-release", exact: true }).click();
+  await shows(page, "The hold you saw was force-released.");
+  expect(await ended).toMatchObject({ code: "LOCK_LOST", reason: "revoked", by: "alice" });
+  expect(await waiting).toMatchObject({ value: "another secret", ran: true });
+  await shows(page, "It is free, and no process waits.");
+  expect(await page.content()).not.toContain("secret");
 });
 
 it("two tabs share one look at Redis, and nobody asks while nobody looks", async () => {
