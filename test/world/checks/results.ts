@@ -1,5 +1,5 @@
 import { type RunLease, servedBy } from "../results.ts";
-import type { Check, Holding, Member, Request, Run } from "../run.ts";
+import type { Check, Holding, Member, Run } from "../run.ts";
 
 const KEY = /^holdfast:remember:\{(remember:\w)\}:result$/;
 /** format and state, token, at, owner, keep, fingerprint, JSON: see lua/remember/result.lua. */
@@ -29,8 +29,6 @@ export const results = (run: Run): Check => {
   const stored = new Map<string, Stored[]>();
   /** What bodies return, by name and token. */
   const values = new Map<string, string>();
-  /** Callers that came while another one of their process waited. */
-  const joined = new WeakSet<Request>();
   const listOf = (name: string): Stored[] => stored.get(name) ?? [];
   const who = ({ name, member }: { readonly name: string; readonly member: Member }): string =>
     `${member.process.name}, ${name}`;
@@ -67,10 +65,6 @@ export const results = (run: Run): Check => {
     promise:
       "One body runs, and all that waited for it, or came within `keep` ms, get its value; a newer result " +
       "replaces an older one, never the reverse.",
-    asked(request) {
-      const { name, member } = request;
-      if (run.waiting(name).some((one) => one !== request && one.member === member)) joined.add(request);
-    },
     ran(_, { script, keys }) {
       for (const key of keys) {
         const name = KEY.exec(key)?.[1];
@@ -79,7 +73,7 @@ export const results = (run: Run): Check => {
           changed(name, script, kept && kept.type === "string" ? kept.value : null, kept ? kept.until : 0);
       }
     },
-    entered(holding, request) {
+    entered(holding) {
       const own = runOf(holding);
       if (!own) return;
       const { name, since } = holding;
@@ -93,7 +87,7 @@ export const results = (run: Run): Check => {
           run.fail(
             `${who(holding)}: runs with token ${own.token}, and the result of ${token} is for new callers`,
           );
-        if (!run.hasFaults && at > since + run.slack && !joined.has(request))
+        if (!run.hasFaults && at > since + run.slack)
           run.fail(`${who(holding)}: runs with token ${own.token}, and has waited for the run ${token}`);
       }
     },
