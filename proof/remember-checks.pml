@@ -94,7 +94,7 @@ inline becomes(v) { if :: v == cap -> v = n_ :: else fi }
   i = 0; \
   do \
   :: i < CLIENTS -> \
-     what(seen[i]); what(run_[i]); what(bar[i]); what(jBar[i]); what(jSeen[i]); \
+     what(seen[i]); what(known[i]); what(named[i]); what(run_[i]); what(bar[i]); what(jBar[i]); what(jSeen[i]); what(came[i]); what(jCame[i]); \
      what(c[i].seen); what(c[i].tok); what(c[i].rtok); i++ \
   :: else -> break \
   od; \

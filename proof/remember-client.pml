@@ -12,14 +12,32 @@ inline clear(x) {
   x.ran = false; x.res = 0; x.rtok = 0; x.since = 0; x.fresh = false
 }
 
+/* What a command says that its caller has waited for. RACE: a late copy of one must not accept what the
+ * last one has not. */
+inline name_() {
+  w_ = (seen[p] != 0 -> seen[p] : known[p]);
+  if :: jn[p] != NOBODY && jSeen[p] != 0 && (w_ == 0 || jSeen[p] < w_) -> w_ = jSeen[p] :: else fi;
+#ifdef FLAW_NAMES_ANOTHER_RUN
+  named[p] = w_;
+#else
+  if :: named[p] == 0 || (w_ != 0 && w_ < named[p]) -> named[p] = w_ :: else fi;
+#endif
+  c[p].seen = named[p]; w_ = 0
+}
+
 inline send(kind_) {
   c[p].kind = kind_; c[p].hold = h[p];
   if
-  :: kind_ == TRY || kind_ == QUEUE -> c[p].seen = seen[p]; st[p] = ASKING
+  :: kind_ == TRY || kind_ == QUEUE -> name_(); st[p] = ASKING
   :: kind_ == FINISH -> c[p].tok = run_[p]; c[p].lim = lim[p]; c[p].keep = KEEP_OF(p)
   :: else
   fi;
-  if :: jn[p] == AFTER && kind_ != AGAIN && kind_ != RENEW -> jn[p] = BEFORE :: else fi;
+  if
+  :: kind_ != AGAIN && kind_ != RENEW ->
+     isLater[p] = false;
+     if :: jn[p] == AFTER -> jn[p] = BEFORE :: else fi
+  :: else
+  fi;
   printf("client %d: sends %d for hold %d\n", p, kind_, h[p])
 }
 
@@ -38,24 +56,41 @@ inline newHold() {
   h[p] = 0; j = 8 * p + 1;
   do :: USED(j) -> j++ :: else -> break od;
   assert(j < 8 * p + 8);
-  h[p] = j; j = 0
+  h[p] = j; j = 0; named[p] = 0
 }
 
 inline call_() {
   printf("client %d: a call\n", p);
-  bar[p] = dead; seen[p] = 0;
+  bar[p] = dead; seen[p] = 0; known[p] = 0; came[p] = best;
   newHold(); send(TRY)
 }
 
-inline join() { printf("client %d: a second caller\n", p); jn[p] = AFTER; jBar[p] = dead }
+inline join() { printf("client %d: a second caller\n", p); jn[p] = AFTER; jBar[p] = dead; jCame[p] = best }
+
+/* The second caller is the only one. */
+inline moveUp() {
+  bar[p] = jBar[p]; seen[p] = jSeen[p]; came[p] = jCame[p]; isLater[p] = (jn[p] == AFTER);
+  jn[p] = NOBODY; jBar[p] = 0; jSeen[p] = 0; jCame[p] = 0
+}
+
+/* The first caller leaves: the place stays for the second one. */
+inline left() {
+  printf("client %d: a caller leaves\n", p);
+  if
+  :: jn[p] != NOBODY -> moveUp()
+  :: else ->
+     w_ = h[p]; leave(w_); w_ = 0; clear(c[p]);
+     h[p] = 0; named[p] = 0; known[p] = 0; st[p] = IDLE;
+     seen[p] = 0; bar[p] = 0; came[p] = 0; isLater[p] = false
+  fi
+}
 
 /* The first caller is done: the second one goes on. */
 inline next() {
-  h[p] = 0; run_[p] = 0; dl[p] = 0; lim[p] = 0; st[p] = IDLE; seen[p] = 0; bar[p] = 0;
+  known[p] = (jn[p] != NOBODY -> run_[p] : 0);
+  h[p] = 0; named[p] = 0; run_[p] = 0; dl[p] = 0; lim[p] = 0; st[p] = IDLE; seen[p] = 0; bar[p] = 0; came[p] = 0;
   if
-  :: jn[p] != NOBODY ->
-     bar[p] = jBar[p]; seen[p] = jSeen[p]; jn[p] = NOBODY; jBar[p] = 0; jSeen[p] = 0;
-     newHold(); send(TRY)
+  :: jn[p] != NOBODY -> moveUp(); newHold(); send(TRY)
   :: else
   fi
 }
@@ -63,7 +98,7 @@ inline next() {
 inline serveSecond(token) {
   printf("client %d: the second caller gets the result of %d\n", p, token);
   assert(token > jBar[p]);
-  jn[p] = NOBODY; jBar[p] = 0; jSeen[p] = 0
+  jn[p] = NOBODY; jBar[p] = 0; jSeen[p] = 0; jCame[p] = 0
 }
 
 #ifdef FLAW_LATER_CALLERS_TOO
@@ -71,10 +106,12 @@ inline serveSecond(token) {
 #else
 #define CAME_BEFORE(p) (jn[p] == BEFORE)
 #endif
+/* It has seen a run, or came before this result was stored. */
+#define SUITS(seen_, came_, token) (seen_ != 0 -> (token) >= seen_ : (token) > came_)
 #ifdef FLAW_SEEN_BY_PLACE
 #define HAS_SEEN(p, token) (seen[p] != 0 && (token) >= seen[p])
 #else
-#define HAS_SEEN(p, token) (jSeen[p] != 0 && (token) >= jSeen[p])
+#define HAS_SEEN(p, token) SUITS(jSeen[p], jCame[p], token)
 #endif
 
 #define LEFT_OF(ticks, age) ((age) < (ticks) -> (ticks) - (age) : 0)
@@ -87,21 +124,24 @@ inline serveSecond(token) {
 inline readTake() {
   if
   :: c[p].res == KEPT ->
-     printf("client %d: the caller gets the result of %d\n", p, c[p].rtok);
-     assert(c[p].rtok > bar[p]);
+     known[p] = 0;
      if :: CAME_BEFORE(p) && (c[p].fresh || HAS_SEEN(p, c[p].rtok)) -> serveSecond(c[p].rtok) :: else fi;
-     clear(c[p]); next()
+     if
+     :: !isLater[p] && (c[p].fresh || SUITS(seen[p], came[p], c[p].rtok)) ->
+        printf("client %d: the caller gets the result of %d\n", p, c[p].rtok);
+        assert(c[p].rtok > bar[p]);
+        clear(c[p]); next()
+     /* It is for a caller that has left, or for none that came as late as this one. */
+     :: else -> clear(c[p]); newHold(); send(QUEUE)
+     fi
   :: c[p].res == OWNER && c[p].age < LEASE ->
      st[p] = RUNNING; run_[p] = c[p].rtok; dl[p] = LEFT_OF(LEASE, c[p].age);
      lim[p] = LEFT_OF(LIMIT, c[p].since);
      printf("client %d: runs with token %d\n", p, run_[p]);
      clear(c[p])
   :: c[p].res == HELD ->
-#ifdef FLAW_SEEN_RISES
-     seen[p] = c[p].rtok;
-#else
-     if :: seen[p] == 0 -> seen[p] = c[p].rtok :: else fi;
-#endif
+     if :: seen[p] == 0 && !isLater[p] -> seen[p] = c[p].rtok :: else fi;
+     known[p] = c[p].rtok;
      if :: jn[p] == BEFORE && jSeen[p] == 0 -> jSeen[p] = c[p].rtok :: else fi;
      if
      :: c[p].kind == TRY -> clear(c[p]); send(QUEUE)
@@ -209,5 +249,6 @@ inline copy(x, y) {
 inline crash() {
   printf("client %d: crashes\n", p);
   st[p] = DEAD; h[p] = 0; seen[p] = 0; run_[p] = 0; dl[p] = 0; lim[p] = 0; bar[p] = 0; todo[p] = 0;
-  jn[p] = NOBODY; jSeen[p] = 0; jBar[p] = 0; granted[p] = 0; ready[p] = 0
+  jn[p] = NOBODY; jSeen[p] = 0; jBar[p] = 0; granted[p] = 0; ready[p] = 0;
+  known[p] = 0; named[p] = 0; isLater[p] = false; came[p] = 0; jCame[p] = 0
 }

@@ -8,6 +8,7 @@
  *   CLIENTS=n        processes, each with one place in the queue
  *   ROUNDS=n         calls of client 0; the others have one each
  *   JOINS=n          callers that come to a process that has a caller already
+ *   LEAVES=n         callers that leave before they have an answer
  *   THROWS=n FORGETS=n   bodies that throw; calls of forget
  *   KEEP0=n KEEP=n   how long the result of client 0, and of the others, is for new callers
  *   CHUNK=n          waiters that are told of a result at once; the next one is granted the lock
@@ -25,6 +26,9 @@
 #endif
 #ifndef JOINS
 #define JOINS 0
+#endif
+#ifndef LEAVES
+#define LEAVES 0
 #endif
 #ifndef THROWS
 #define THROWS 0
@@ -122,8 +126,12 @@ byte top;                            /* the last token */
 /* Clients */
 byte st[CLIENTS], h[CLIENTS], todo[CLIENTS];
 byte seen[CLIENTS];                  /* the run that the caller has waited for */
+byte known[CLIENTS];                 /* the last run that its place knows of, for callers that have seen none */
+byte named[CLIENTS];                 /* the first run that a command of its hold has named */
 byte run_[CLIENTS], dl[CLIENTS], lim[CLIENTS];   /* of a run: token, local deadline, limit of a late result */
 byte jn[CLIENTS], jSeen[CLIENTS];
+bool isLater[CLIENTS];               /* the caller came after the command under way was sent */
+byte came[CLIENTS], jCame[CLIENTS];  /* the last result that was stored before it came */
 byte granted[CLIENTS], ready[CLIENTS];           /* messages that are not read yet: the hold that they name */
 Command c[CLIENTS];                  /* the command under way */
 Command kept[COPIES];                /* copies that the network still has */
@@ -132,7 +140,7 @@ bool frozen[CLIENTS];
 bool due[CLIENTS];
 byte waited[CLIENTS];
 #endif
-byte joins = JOINS, throws = THROWS, forgets = FORGETS, faults = FAULTS, delays = DELAYS;
+byte joins = JOINS, leaves = LEAVES, throws = THROWS, forgets = FORGETS, faults = FAULTS, delays = DELAYS;
 byte revoked;                        /* the hold that was ended by force */
 /* For the checks */
 byte best;                           /* the largest token whose result was stored */
@@ -165,6 +173,9 @@ end: do
 #if JOINS > 0
   :: d_step { joins > 0 && st[p] != IDLE && ALIVE(p) && jn[p] == NOBODY && !frozen[p] ->
         joins--; join(); after() }
+#endif
+#if LEAVES > 0
+  :: d_step { leaves > 0 && WAITS(p) && !frozen[p] -> leaves--; left(); after() }
 #endif
 #ifdef CAN_BREAK
   /* The connection breaks behind the execution: sent again. */

@@ -432,6 +432,8 @@ const REMEMBER_HOLDS = [
   ],
   ["two forced releases", `${again} -DFORGETS=1 -DFAULTS=2 -DCAN_FORCE`, null],
   ["second callers", `${again} ${others} -DJOINS=1`, `-DDELAYS=1 ${others} -DJOINS=1`],
+  ["callers leave", `${again} ${others} -DJOINS=1 -DLEAVES=1`, `-DDELAYS=1 -DTHROWS=1 -DJOINS=1 -DLEAVES=1`],
+  ["callers leave, a late copy", `-DDELAYS=1 -DTHROWS=1 -DJOINS=1 -DLEAVES=1 ${can("KEEP")}`, null],
   ["three processes", `${trio} -DROUNDS=2 ${others}`, `${trio} -DTHROWS=1`],
   ["three processes, a late copy", `-DCLIENTS=3 -DDELAYS=1 -DTHROWS=1 ${can("KEEP")}`, null],
   ["waiting, no fault: no tick", `${soon} ${others} -DBOUND=0`, `${soon} ${others} -DBOUND=0`],
@@ -471,17 +473,17 @@ const REMEMBER_FINDS = [
   ["LATE_PROOF_COUNTS", `${brief} ${can("KEEP")}`],
   ["FINISH_BY_HOLD", `${brief} ${can("KEEP")}`],
   ["COPY_ENDS_RUN", `${again} ${can("KEEP")}`],
-  ["SEEN_RISES", `-DCLIENTS=3 -DDELAYS=1 -DTHROWS=1 ${can("KEEP")}`],
   ["GRANT_RUNS", again],
   ["KEPT_HOLDS", `${soon} -DCHUNK=0 -DBOUND=0`],
   ["SEEN_BY_PLACE", `${again} -DJOINS=1`],
+  ["NAMES_ANOTHER_RUN", `-DCLIENTS=3 -DDELAYS=1 -DTHROWS=1 -DJOINS=1 -DLEAVES=1 ${can("KEEP")}`],
   ["LATER_CALLERS_TOO", `${again} -DJOINS=1`],
   ["READY_ONLY", `${soon} -DBOUND=1 ${can("MISS")}`],
 ];
 
 const isQuick = (rule) => QUICK.includes(rule);
 /** Their searches take longer than all others of the short version together. */
-const LONG = ["LATE_VOTE_COUNTS", "SLOW_VOTES_COUNT", "SEEN_RISES"];
+const LONG = ["LATE_VOTE_COUNTS", "SLOW_VOTES_COUNT", "NAMES_ANOTHER_RUN"];
 const isShort = (rule) => !LONG.includes(rule);
 
 const holds = (model, list, prefix = "") =>
