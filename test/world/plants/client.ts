@@ -234,7 +234,7 @@ export const client: readonly Plant[] = [
       "others wait for it.",
     promise: "A hold that no caller has is given back when another caller waits for it.",
     file: "src/runtime/grant-inbox.ts",
-    replaces: 'else if (is !== "revoked" && this.#owner.isMade(hold))',
+    replaces: 'else if (is !== "revoked" && is !== "ready" && this.#owner.isMade(hold))',
     by: 'else if (is === "grant" && this.#owner.isMade(hold))',
     test: {
       project: "world",

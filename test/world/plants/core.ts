@@ -306,8 +306,8 @@ export const core: readonly Plant[] = [
     bug: "A lock is given back while the process ends, and a new hold is asked for in its stead.",
     promise: "A process that calls `process.exit()` releases the locks that it has unlocked or cached.",
     file: "src/core/place.ts",
-    replaces: "    if (isEnding) this.retry();\n    else this.askAfter(hold);",
-    by: "    this.askAfter(hold);",
+    replaces: "    if (isEnding) this.retry();\n    else if (kind.asksTwice)",
+    by: "    if (kind.asksTwice)",
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
@@ -475,8 +475,8 @@ export const core: readonly Plant[] = [
     bug: "A re-check is taken as sent when its hold was made.",
     promise: "A waiter whose process lives keeps its place.",
     file: "src/core/attempt.ts",
-    replaces: "this.sent = isAgain ? now() : hold.sent;",
-    by: "this.sent = hold.sent;",
+    replaces: 'this.sent = isAgain || mode === "grant" ? now() : hold.sent;',
+    by: 'this.sent = mode === "grant" ? now() : hold.sent;',
     test: {
       project: "world",
       file: "test/world/directed/places.test.ts",
