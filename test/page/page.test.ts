@@ -160,7 +160,7 @@ it("break ends the hold that was seen, and never the one that came after it", as
   await expect(next.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
 
-it("a run of remember: who runs and who waits, and no result; its force-release lets the next one run", async () => {
+it("a run of remember: its holder, its waiters, and no result; its force-release lets the next one run", async () => {
   const { url } = await serve({ actions: ["break"], authorize: () => "alice" });
   const [a, b] = [await join(), await join()];
   // What it leaves is in Redis for 15 s.
