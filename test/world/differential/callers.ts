@@ -223,6 +223,18 @@ const KINDS: readonly Caller[] = [
     return run;
   },
   async (dice, client) => {
+    const name = dice.pick(NAMES);
+    if (dice.chance(0.2)) return client.remembered(name);
+    if (dice.chance(0.1)) return client.forget(name);
+    if (dice.chance(0.05)) return client.stopRun(name);
+    const options = { keep: dice.pick([0, 20, 20_000]), ...wishOf(dice) };
+    return client.remember(name, options, async () => {
+      await work(dice);
+      if (dice.chance(0.2)) throw new Error("the body failed");
+      return dice.pick([undefined, "a value", { of: "an object" }]);
+    });
+  },
+  async (dice, client) => {
     const lease = await client.multiLock([...NAMES, "order:43"]).tryLock(wishOf(dice));
     await work(dice);
     return lease?.unlock();
