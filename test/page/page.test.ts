@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { createLockClient } from "../../src/index.ts";
+import { createLockClient, type LockClient } from "../../src/index.ts";
 import type { LockUIOptions } from "../../src/tools/ui/index.ts";
 import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -45,12 +45,17 @@ it("an empty Redis: says so, and a lock appears and goes without a reload", asyn
   await shows(page, "No lock is held.");
 });
 
+const waiting = async (locks: LockClient) => (await locks.lock("order:42").inspect()).waiters?.length;
+
 it("one lock: its holder, its queue in order, its times go on; a click on the row opens it", async () => {
   const { url } = await serve();
   const [a, b] = [await join(), await join()];
   const lease = await a.lock("order:42").lock();
   const first = b.lock("order:42").lock();
+  // RACE: one whose try is under way when the subscription is acknowledged queues after the other one.
+  await expect.poll(() => waiting(a), PATIENT).toBe(1);
   const second = b.fairLock("order:42").lock();
+  await expect.poll(() => waiting(a), PATIENT).toBe(2);
   const page = await browser.open(`${url}/`);
   await rows(page).first().locator("td").nth(1).click();
   await page.getByRole("heading", { name: "order:42" }).waitFor();
