@@ -1,6 +1,6 @@
 import type { Listed } from "../../index.ts";
 import { clientOf } from "../../inside.ts";
-import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
+import { LONG_WAIT, type ShownBlock, type ShownCircle, type ShownClient, type ShownWaiter } from "./shown.ts";
 import { isWaited } from "./survey.ts";
 import { partyOf, shownWaiter } from "./views.ts";
 
@@ -18,7 +18,8 @@ interface Holdings {
 /**
  * Which clients wait for which others, as trees: clients that wait for no other client, their locks,
  * and the clients that wait for these. Redis knows the clients and not their callers, and a client
- * may have many callers. So clients that wait for each other are a sign of a deadlock and no proof.
+ * may have many callers. So clients that wait for each other are a sign of a deadlock and no proof,
+ * and none before each has waited for long.
  * `circles`: the proven deadlocks.
  */
 export function blocked(
@@ -42,11 +43,16 @@ export function blocked(
   const branch = (id: string, party: ShownWaiter, calls: number, path: readonly Step[]): ShownClient => {
     shown++;
     const from = path.findIndex((step) => step.id === id);
-    const isElsewhere = from < 0 && told.has(id);
+    const round = from < 0 ? [] : path.slice(from);
+    const circle = round.length > 0 ? (known.get(roundOf(round)) ?? signOf(party, round)) : null;
+    const isElsewhere = circle === null && told.has(id);
     told.add(id);
-    const held = from >= 0 || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
-    const circle = from < 0 ? null : (known.get(roundOf(path.slice(from))) ?? "sign");
-    const blocks = held.map((one) => block(one, [...path, { id, kind: one.lock.kind, name: one.lock.name }]));
+    const held = circle !== null || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
+    const { waitedFor } = party;
+    const blocks = held.map((one) => {
+      const { kind, name } = one.lock;
+      return block(one, [...path, { id, kind, name, waitedFor }]);
+    });
     return { ...party, calls, circle, isElsewhere, blocks };
   };
   const block = ({ lock, heldFor }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
@@ -77,16 +83,24 @@ export function blocked(
   return { clients, isCut: shown >= MOST };
 }
 
-/** A client, and its lock that the next client waits for. */
-interface Step {
+/** A client, how long it has waited, and its lock that the next client waits for. */
+interface Step extends Pick<ShownWaiter, "waitedFor"> {
   readonly id: string;
   readonly kind: string;
   readonly name: string;
 }
 
 /** The same text for the same circle, whichever client comes first. */
-const roundOf = (steps: readonly Step[]): string =>
+const roundOf = (steps: readonly Pick<Step, "id" | "kind" | "name">[]): string =>
   JSON.stringify(steps.map(({ id, kind, name }) => `${id} ${kind} ${name}`).sort());
+
+/**
+ * Callers that take turns at some locks form circles all the time, and none of them waits for long.
+ * `last`: the first client of the round, as it waits for the last one.
+ */
+function signOf(last: ShownWaiter, [, ...others]: readonly Step[]): "sign" | null {
+  return [last, ...others].every(({ waitedFor }) => (waitedFor ?? 0) >= LONG_WAIT) ? "sign" : null;
+}
 
 const isCircled = ({ circle, blocks }: ShownClient): boolean =>
   circle !== null || blocks.some(({ waiters }) => waiters.some(isCircled));
