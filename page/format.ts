@@ -1,4 +1,4 @@
-import type { Happened, ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
+import type { Reported, ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
@@ -30,6 +30,16 @@ export function nameOf(party: ShownParty): string {
 export const placeOf = ({ host, pid, id }: Pick<ShownParty, "host" | "pid" | "id">): string =>
   host === null ? visible(id) : `${visible(host)}:${pid}`;
 
+/** "0.4 ms", "12 ms", "1.2 s": of an answer. */
+export const duration = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)} ms` : time(ms));
+
+/** "820 kB", "12 MB", "3.4 GB". */
+export function size(bytes: number): string {
+  const power = Math.min(3, Math.max(1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3)));
+  const amount = bytes / 1_000 ** power;
+  return `${amount < 10 ? amount.toFixed(1) : Math.round(amount)} ${["", "kB", "MB", "GB"][power]}`;
+}
+
 const KINDS = {
   lock: "lock",
   readWrite: "read-write",
@@ -47,8 +57,8 @@ export const linkTo = ({ kind, name }: Pick<ShownLock, "kind" | "name">): string
 /** The view of all locks, with its filters. */
 export const linkToNow = (filters: URLSearchParams): string => `#/now?${filters}`.replace(/\?$/, "");
 
-/** "nightly invoices, billing-7c9f:1": the client that reported an event. */
-export function clientOf({ client, label, host, pid }: Happened): string {
+/** "nightly invoices, billing-7c9f:1": the client that reported a call. */
+export function clientOf({ client, label, host, pid }: Reported): string {
   const place = placeOf({ host, pid, id: client });
   return label === null ? place : `${visible(label)}, ${place}`;
 }

@@ -1,26 +1,25 @@
-import type { Happened, ShownHolder, ShownLock, ShownOne, ShownWaiter } from "../src/tools/ui/shown.ts";
+import { LONG_WAIT, type ShownHolder, type ShownLock, type ShownOne } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { breakHold, recallLock } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, many, number, time } from "./format.ts";
+import { many, number, time } from "./format.ts";
 import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
-import { grow } from "./ticking.ts";
+import { grow, tick } from "./ticking.ts";
+import { Timeline } from "./timeline.ts";
 import { levelOf } from "./verdict.ts";
 import type { View } from "./view.ts";
 
-/** One lock: its holders, its queue in order, and its history. */
+/** One lock: its holders, and the timeline of all calls for it. */
 export class One implements View<ShownOne> {
   readonly #lock: Pick<ShownLock, "kind" | "name">;
   readonly #back: string;
   readonly #holders = h("ul", { class: "cards" });
-  readonly #queue = h("ol", { class: "queue" });
   readonly #held = h("h2", {}, "Held by");
   readonly #waiting = h("h2", {}, "Waiting");
   readonly #longest = h("span", { class: "wait time" });
   readonly #free = h("div");
-  readonly #past = h("section", { class: "past" });
+  readonly #timeline = new Timeline(this.#waiting);
   readonly #cards = new Map<string, Card>();
-  readonly #places = new Map<string, Place>();
 
   /** `back`: where the link above leads. */
   constructor(lock: Pick<ShownLock, "kind" | "name">, back: string) {
@@ -40,24 +39,12 @@ export class One implements View<ShownOne> {
       ),
       this.#free,
       h("section", { class: "held" }, this.#held, this.#holders),
-      h("section", { class: "waiting" }, this.#waiting, this.#queue),
-      this.#past,
+      this.#timeline.element,
     );
   }
 
-  show({
-    lock,
-    holders,
-    value,
-    waiters,
-    history,
-    processes,
-    actions,
-    age,
-    isPartial,
-    trouble,
-    untold,
-  }: ShownOne): void {
+  show(seen: ShownOne): void {
+    const { lock, holders, value, waiters, actions, age, isPartial, trouble } = seen;
     this.#free.replaceChildren(
       // As long as not all were asked for, it may be held.
       ...(lock || trouble || isPartial
@@ -69,33 +56,22 @@ export class One implements View<ShownOne> {
     say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
     const longest = lock?.longest ?? null;
     this.#waiting.replaceChildren(
-      lock ? waitingInWords(lock, waiters.length) : "",
+      lock ? waitingInWords(lock, waiters.length) : "Earlier",
       ...(longest === null ? [] : [", up to ", this.#longest]),
       waiters.length > 0 ? ", the next one first" : "",
     );
     this.#waiting.dataset.level = levelOf(longest);
     grow(this.#longest, longest, age);
     this.#held.hidden = holders.length === 0;
-    this.#waiting.hidden = !lock;
     const cardOf = (holder: ShownHolder): HTMLElement => {
       const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions);
       this.#cards.set(holder.id, card);
-      card.show(holder, age, lock?.kept === true, value);
+      card.show(holder, age, lock?.kept === true, value, longest);
       return card.element;
     };
-    const placeOf = (waiter: ShownWaiter): HTMLElement => {
-      const place = this.#places.get(waiter.id) ?? new Place(waiter);
-      this.#places.set(waiter.id, place);
-      grow(place.for, waiter.waitedFor, age);
-      return place.element;
-    };
     arrange(this.#holders, each(holders, cardOf, "li"));
-    arrange(this.#queue, each(waiters, placeOf, "li"));
-    for (const known of [this.#cards, this.#places])
-      for (const [id, { element }] of known) if (!element.isConnected) known.delete(id);
-    const past = history ? [h("h2", {}, "History"), pastOf(history, processes)] : [];
-    if (history && untold !== null) past.push(h("p", { class: "note" }, visible(untold)));
-    this.#past.replaceChildren(...past);
+    for (const [id, { element }] of this.#cards) if (!element.isConnected) this.#cards.delete(id);
+    this.#timeline.show(seen);
   }
 }
 
@@ -120,6 +96,18 @@ class Card {
     this.#since,
     ": its process may hang, or may not reach Redis.",
   );
+  readonly #alive = h("span", { class: "time" });
+  readonly #busy = h("span", { class: "time" });
+  readonly #stuck = h(
+    "p",
+    { class: "stuck" },
+    ...["Renewed ", this.#alive, " ago: its process lives, but its work has not ended for ", this.#busy],
+    ". Restart that process, or force-release the lock.",
+  );
+  readonly #heartbeat = h("dd");
+  readonly #renewed = h("div", {}, h("dt", {}, "Last renewed"), this.#heartbeat);
+  readonly #site = h("dd", { class: "mono" });
+  readonly #called = h("div", {}, h("dt", {}, "Called at"), this.#site);
   /** What a leader publishes. */
   readonly #value = h("dd", { class: "mono" });
   readonly #published = h("div", {}, h("dt", {}, "Value"), this.#value);
@@ -149,73 +137,49 @@ class Card {
       person(holder),
       this.#kept,
       this.#late,
+      this.#stuck,
       h(
         "dl",
         {},
         h("div", {}, h("dt", {}, "Held for"), this.#for),
         h("div", {}, h("dt", {}, "Lease left"), h("dd", {}, this.#lease.element)),
+        this.#renewed,
         holder.token !== null &&
           h("div", {}, h("dt", {}, "Token"), h("dd", { class: "mono" }, String(holder.token))),
+        this.#called,
         this.#published,
       ),
       this.#actions,
     );
   }
 
-  show(holder: ShownHolder, age: number | null, kept: boolean, value: string | null): void {
+  /** `longest`: ms that others have waited. */
+  show(
+    holder: ShownHolder,
+    age: number | null,
+    kept: boolean,
+    value: string | null,
+    longest: number | null,
+  ): void {
+    const { renewed, unrenewed, site } = holder;
     this.#kept.hidden = !kept;
     if (this.#recall) this.#recall.hidden = !kept;
     this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
     grow(this.#for, holder.heldFor, age);
     this.#lease.show(holder, age);
-    this.#late.hidden = holder.unrenewed === null;
-    grow(this.#since, holder.unrenewed, age);
+    this.#late.hidden = unrenewed === null;
+    grow(this.#since, unrenewed, age);
+    this.#stuck.hidden = kept || unrenewed !== null || renewed === null || (longest ?? 0) < LONG_WAIT;
+    grow(this.#alive, renewed, age);
+    grow(this.#busy, holder.heldFor, age);
+    this.#renewed.hidden = renewed === null;
+    if (renewed !== null)
+      tick(this.#heartbeat, age, (passed) => say(this.#heartbeat, `${time(renewed + passed)} ago`));
+    say(this.#site, visible(site ?? ""));
+    this.#called.hidden = site === null;
     say(this.#value, visible(value ?? ""));
     this.#published.hidden = value === null;
   }
 }
 
 const RECALL = "Ask the holder to release";
-
-class Place {
-  readonly element: HTMLElement;
-  readonly for = h("span", { class: "time" });
-
-  constructor(waiter: ShownWaiter) {
-    this.element = h("li", {}, person(waiter), this.for);
-  }
-}
-
-const WHAT = {
-  acquire: "got it, after",
-  giveup: "gave up, after",
-  lost: "lost it, and noticed that after",
-} as const;
-
-function pastOf(history: readonly Happened[], processes: number): HTMLElement {
-  if (history.length === 0)
-    return processes > 0
-      ? h(
-          "p",
-          { class: "note" },
-          `No events in the last 15 minutes, in which ${many(processes, "process", "processes")} reported.`,
-        )
-      : h(
-          "p",
-          { class: "note" },
-          "No history: no process is being observed. ",
-          h("a", { href: "#/wait-times" }, "How to turn it on"),
-        );
-  return h("ul", { class: "history" }, ...each(history, happened, "li"));
-}
-
-function happened(event: Happened): HTMLElement {
-  const { what, ago, waitedFor, heldFor, why } = event;
-  return h(
-    "li",
-    { class: what },
-    h("span", { class: "time" }, `${time(ago)} ago`),
-    h("span", {}, `${clientOf(event)} ${WHAT[what]} ${time(heldFor ?? waitedFor)}`),
-    why !== null && h("small", {}, visible(why)),
-  );
-}

@@ -2,23 +2,24 @@ import type { Shown } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { Blocked } from "./blocked.ts";
 import { at, say } from "./dom.ts";
-import { linkToNow, many, number } from "./format.ts";
+import { duration, linkToNow, many, number, size } from "./format.ts";
 import { listenToKeys } from "./keys.ts";
 import { One } from "./lock.ts";
 import { Now } from "./now.ts";
 import { follow } from "./source.ts";
 import { standStill, startTicking } from "./ticking.ts";
-import { admit, judge, STALE } from "./verdict.ts";
+import { admit, judge, SLOW, STALE } from "./verdict.ts";
 import type { View } from "./view.ts";
 import { WaitTimesView } from "./wait-times.ts";
 
 const [main, status, said, alarm] = [at("view"), at("status"), at("said"), at("alarm")];
+const server = at("server");
 
 /** Where looks take long, data is late so many ms after the next look was due. */
 const LATE_AFTER_DUE = 4_000;
 
 /** Of the view of all locks, which has them in its address. */
-const FILTERS: ReadonlySet<string> = new Set(["search", "waited", "sort"]);
+const FILTERS: ReadonlySet<string> = new Set(["search", "only", "sort"]);
 let filters = new URLSearchParams();
 let stop = (): void => {};
 /** The view that is open. */
@@ -94,9 +95,7 @@ function viewOf(wanted: string, kind: string, name: string): unknown {
 /** Before it is shown: times stand still where this is old. */
 function hear(seen: Shown): void {
   if (seen.age !== null) {
-    const locks = seen.isPartial
-      ? `Reading: ${many(seen.total, "lock")} so far`
-      : `${many(seen.total, "lock")}, ${number(seen.waitedLocks)} waited for`;
+    const locks = seen.isPartial ? `Reading: ${many(seen.total, "lock")} so far` : many(seen.total, "lock");
     last = { at: performance.now() - seen.age, due: seen.due, locks };
   }
   if (seen.trouble !== null) {
@@ -104,6 +103,7 @@ function hear(seen: Shown): void {
     return;
   }
   turn("live");
+  showServer(seen.server);
   judge(seen);
   // Where none are looked for, what was known before stays.
   if (seen.deadlocks !== null || seen.unread !== null) {
@@ -112,6 +112,18 @@ function hear(seen: Shown): void {
     say(alarm, number(found));
     alarm.title = many(found, "deadlock");
   }
+}
+
+/** How Redis answers: what is slow or nearly full begins here, before it is trouble. */
+function showServer(seen: Shown["server"]): void {
+  server.hidden = seen === null;
+  if (!seen) return;
+  const { roundTrip, usedMemory: used, maxMemory: limit } = seen;
+  const memory =
+    used === null ? "" : limit === null ? ` · ${size(used)}` : ` · ${size(used)} of ${size(limit)}`;
+  say(server, ` · Redis ${duration(roundTrip)}${memory}`);
+  server.title = `Redis answered after ${duration(roundTrip)}${used === null ? "" : `, and uses ${size(used)} of memory${limit === null ? ", without a limit" : `, of ${size(limit)} at most`}`}.`;
+  server.dataset.level = roundTrip >= SLOW ? "long" : "fine";
 }
 
 /** What is shown is what Redis said last, and greyed where that is not what it says now. */

@@ -1,4 +1,4 @@
-import type { ShownLock, ShownNow } from "../src/tools/ui/shown.ts";
+import { LONG_WAIT, type Only, type ShownLock, type ShownNow } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, linkTo, many, number, time } from "./format.ts";
@@ -17,6 +17,12 @@ const COLUMNS = [
   ["Longest wait", "-wait"],
 ] as const;
 const DEFAULT = "-wait";
+/** The filters: their titles, and what is said where nothing fits. */
+const ONLY: readonly (readonly [only: Only, title: string, none: string, fitting: string])[] = [
+  ["held", "Held", "No lock is held.", "held"],
+  ["waited", "Waited for", "No process is waiting.", "waited for"],
+  ["long", "Long", "No process has waited for long.", `waited for since ${time(LONG_WAIT)} or longer`],
+];
 const columnOf = (sort: string): string => sort.replace("-", "");
 const reversed = (sort: string): string => (sort.startsWith("-") ? columnOf(sort) : `-${sort}`);
 
@@ -26,7 +32,7 @@ export class Now implements View<ShownNow> {
   readonly #body = h("tbody", { role: "rowgroup" });
   readonly #summary = h("p", { class: "summary" });
   readonly #search: HTMLInputElement;
-  readonly #waited: HTMLElement;
+  readonly #only: ReadonlyMap<string, { readonly button: HTMLElement; readonly count: HTMLElement }>;
   readonly #sort: HTMLSelectElement;
   readonly #heads: readonly HTMLElement[];
   readonly #table: HTMLElement;
@@ -34,7 +40,7 @@ export class Now implements View<ShownNow> {
   readonly #filters: URLSearchParams;
   readonly #changed: () => void;
 
-  /** `filters`: "search", "waited" and "sort", which this view changes. */
+  /** `filters`: "search", "only" and "sort", which this view changes. */
   constructor(filters: URLSearchParams, changed: () => void) {
     this.#filters = filters;
     this.#changed = changed;
@@ -53,8 +59,14 @@ export class Now implements View<ShownNow> {
       },
     });
     this.#search.value = filters.get("search") ?? "";
-    const toggle = (): void => this.#set("waited", filters.has("waited") ? "" : "1");
-    this.#waited = h("button", { type: "button", class: "filter", click: toggle }, "Waited for");
+    this.#only = new Map(
+      ONLY.map(([only, title]) => {
+        const count = h("span", { class: "number" });
+        const toggle = (): void => this.#set("only", filters.get("only") === only ? "" : only);
+        const button = h("button", { type: "button", class: "filter", click: toggle }, title, " ", count);
+        return [only, { button, count }];
+      }),
+    );
     const choose = (): void => this.#set("sort", this.#sort.value);
     this.#sort = h(
       "select",
@@ -71,7 +83,13 @@ export class Now implements View<ShownNow> {
   }
 
   begin(view: Element): void {
-    const tools = h("div", { class: "tools" }, this.#search, this.#waited, this.#sort, this.#summary);
+    const buttons = [...this.#only.values()].map(({ button }) => button);
+    const filters = h(
+      "div",
+      { class: "filters", role: "group", "aria-label": "Only these locks" },
+      ...buttons,
+    );
+    const tools = h("div", { class: "tools" }, this.#search, filters, this.#sort, this.#summary);
     view.replaceChildren(tools, this.#table, this.#empty);
   }
 
@@ -98,10 +116,32 @@ export class Now implements View<ShownNow> {
       const arrow = title?.querySelector("span");
       if (arrow) say(arrow, isSorted ? (order === "ascending" ? " ↑" : " ↓") : "");
     }
-    this.#waited.setAttribute("aria-pressed", String(this.#filters.has("waited")));
+    for (const [only, { button }] of this.#only)
+      button.setAttribute("aria-pressed", String(this.#filters.get("only") === only));
   }
 
-  show({ locks, fitting, total, isByName, isCut, isPartial, age, trouble }: ShownNow): void {
+  show({
+    locks,
+    fitting,
+    total,
+    heldLocks,
+    waitedLocks,
+    longLocks,
+    isByName,
+    isCut,
+    isPartial,
+    age,
+    trouble,
+  }: ShownNow): void {
+    const counts = { held: heldLocks, waited: waitedLocks, long: longLocks };
+    for (const [only, title] of ONLY) {
+      const { button, count } = this.#only.get(only) ?? {};
+      // A filter that leaves nothing is of use to none, except to the viewer who wants to end it.
+      if (button) button.hidden = counts[only] === 0 && this.#filters.get("only") !== only;
+      if (count) say(count, number(counts[only]));
+      button?.setAttribute("aria-label", `${title}: ${many(counts[only], "lock")}`);
+      button?.classList.toggle(`some-${only}`, counts[only] > 0);
+    }
     const show = (lock: ShownLock): HTMLElement => {
       const key = `${lock.kind} ${lock.name}`;
       const row = this.#rows.get(key) ?? new Row(lock);
@@ -128,13 +168,11 @@ export class Now implements View<ShownNow> {
         "No lock is held.",
         "A lock appears here when a process takes it or waits for it, and goes when it is free.",
       );
-    if (this.#filters.has("waited") && !this.#filters.has("search"))
-      return nothing("No process is waiting.", `None of ${many(total, "lock")} is waited for.`);
+    const only = ONLY.find(([one]) => one === this.#filters.get("only"));
+    if (only && !this.#filters.has("search"))
+      return nothing(only[2], `None of ${many(total, "lock")} is ${only[3]}.`);
     const read = isByName ? "Only names were searched." : "Names, labels and hosts were searched.";
-    return nothing(
-      "No lock fits.",
-      this.#filters.has("waited") ? `${read} Only locks that are waited for fit.` : read,
-    );
+    return nothing("No lock fits.", only ? `${read} Only locks that are ${only[3]} fit.` : read);
   }
 }
 
@@ -172,9 +210,14 @@ class Row {
     if (shown !== this.#shown) {
       this.#shown = shown;
       const parts: (Node | null)[] = holder ? [person(holder)] : [h("i", {}, "free")];
-      if (holderCount > 1) parts.push(h("small", {}, `and ${number(holderCount - 1)} more`));
-      if (permits !== null) parts.push(h("small", {}, `of ${many(permits, "permit")}`));
-      if (kept) parts.push(h("small", { title: "Its process may not use it." }, "cached"));
+      const more = [
+        holderCount > 1 ? `and ${number(holderCount - 1)} more` : null,
+        permits === null ? null : `of ${many(permits, "permit")}`,
+        kept ? "cached" : null,
+      ].filter((text) => text !== null);
+      const title = kept ? "Its process may not use it." : null;
+      if (more.length > 0) parts.push(h("small", { title }, more.join(" · ")));
+      this.element.classList.toggle("free", holder === null);
       this.#holder.replaceChildren(...parts.filter((part) => part !== null));
     }
     grow(this.#for, holder?.heldFor ?? null, age);

@@ -12,6 +12,9 @@ const NEARLY_FULL = 90;
 /** ms of age from which data is called stale: from then on nothing is said to be well. */
 export const STALE = 6_000;
 
+/** ms for one answer of Redis from which it is slow: a lock takes at least as long. */
+export const SLOW = 500;
+
 type Level = "fine" | "long" | "bad";
 
 export const levelOf = (wait: number | null): Level =>
@@ -25,6 +28,7 @@ interface Fact {
 
 const [line, headline, facts, trouble] = [at("verdict"), at("headline"), at("facts"), at("trouble")];
 const [waitedFor, heldFor, oldFor, usualAge] = [h("span"), h("span"), h("span"), h("span")];
+const renewedAgo = h("span");
 const restartedFor = h("span");
 let shown = "";
 
@@ -34,6 +38,7 @@ export function judge(seen: Shown): void {
   const { worst, oldest, usual, allAge, restart, memory, unread } = seen;
   grow(waitedFor, worst?.longest ?? null, allAge);
   grow(heldFor, worst?.holder?.heldFor ?? null, allAge);
+  grow(renewedAgo, worst?.holder?.renewed ?? null, allAge);
   grow(oldFor, oldest?.holder?.heldFor ?? null, allAge);
   grow(restartedFor, restart?.ago ?? null, 0);
   say(usualAge, time(usual));
@@ -52,12 +57,13 @@ export function judge(seen: Shown): void {
   // The data grows old between two looks, and what was well then may not be now.
   tick(headline, allAge, (passed) => say(headline, begin(passed)));
   // Built anew is only what has another form, so that a link in it keeps the focus.
-  const { deadlocks, deadlocked, longWaits, oldHolds } = seen;
+  const { deadlocks, deadlocked, longWaits, oldHolds, server } = seen;
   const form = JSON.stringify([
     all.map(({ title, level }) => [title, level]),
     [worst, oldest].map((lock) => lock && [lock.kind, lock.name, lock.holder?.id, lock.holder?.label]),
     [
       worst?.longest === null,
+      worst?.holder?.renewed === null,
       worst?.waitingProcesses,
       allAge === null,
       unread,
@@ -67,6 +73,7 @@ export function judge(seen: Shown): void {
       oldHolds,
     ],
     [restart?.isCertain, restart?.held, restart?.gone, memory],
+    server && server.roundTrip >= SLOW ? time(server.roundTrip) : null,
     seen.deaf.map(({ client, why }) => [client, why]),
   ]);
   if (form === shown) return;
@@ -95,7 +102,7 @@ export function admit(title: string, why: string): void {
 }
 
 function factsIn(seen: Shown): Fact[] {
-  const { deadlocks, deadlocked, worst, longWaits, oldest, oldHolds, restart, memory } = seen;
+  const { deadlocks, deadlocked, worst, longWaits, oldest, oldHolds, restart, memory, server } = seen;
   const found: Fact[] = [];
   if (memory === 100)
     found.push({
@@ -122,12 +129,18 @@ function factsIn(seen: Shown): Fact[] {
         ...[lockLink(worst), " for ", waitedFor, ","],
         ...(isLeaderless(worst)
           ? [` with ${many(worst.waitingProcesses, "candidate")}`]
-          : heldBy(worst, heldFor)),
+          : heldBy(worst, heldFor, renewedAgo)),
         ...more(longWaits - 1),
       ],
     });
   if (restart && restart.gone > 0)
     found.push({ title: "Locks gone", level: "long", text: () => lossOf(restart) });
+  if (server && server.roundTrip >= SLOW)
+    found.push({
+      title: "Redis is slow",
+      level: "long",
+      text: () => [`it answered after ${time(server.roundTrip)}, and each lock takes at least as long`],
+    });
   if (memory !== null && memory >= NEARLY_FULL && memory < 100)
     found.push({
       title: "Redis is nearly full",
@@ -187,8 +200,11 @@ const more = (count: number, before = ", and "): string[] =>
 
 const isLeaderless = ({ kind, holder }: ShownLock): boolean => kind === "election" && holder === null;
 
-const heldBy = ({ holder }: ShownLock, time: Node): (Node | string)[] =>
-  holder ? [" held by ", h("bdi", {}, nameOf(holder)), " for ", time] : [" free"];
+const heldBy = ({ holder }: ShownLock, time: Node, renewed?: Node): (Node | string)[] => {
+  if (!holder) return [" free"];
+  const last = renewed && holder.renewed !== null ? [", renewed ", renewed, " ago"] : [];
+  return [" held by ", h("bdi", {}, nameOf(holder)), " for ", time, ...last];
+};
 
 /** What there is to say where nothing is wrong. */
 function calm({ worst, unread, restart }: Shown): (Node | string)[] {

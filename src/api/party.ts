@@ -12,7 +12,7 @@ import { visible } from "../util/visible.ts";
  * | `holders` | all of them, where several may hold | – |
  * | `waiters` | waiting processes in the order of their places, the next one first; `[]`: no process waits | Redis keeps no queue of this kind (spin, Redisson, several masters) |
  * | `since` | ms since 1970 by the server's clock, when it began to hold or wait | not recorded in Redis |
- * | `heldFor`, `waitedFor` | the same as ms up to when Redis was asked; for events, the page's history and `run`, up to its end | not recorded in Redis |
+ * | `heldFor`, `waitedFor` | the same as ms up to when Redis was asked; for events, the page's timeline and `run`, up to its end | not recorded in Redis |
  * | `remaining` | whole ms until the hold ends unless it is renewed; Infinity: no end is set | it is free |
  * | `token` | the fencing token of the hold | it is free, or its kind has none |
  * | `units` | permits of a semaphore; of others 1 | – |
@@ -68,17 +68,19 @@ export interface Party {
  * | `isPartial`, `isCut`, `isByName` | there will be more; there is more; the search has read only names |
  * | `unread`, `untold` | what could not be read, in a sentence: of callers that wait; of observed processes |
  * | `locks`, `lock`, `fitting` | locks of a list; the one that is shown; how many match the search |
- * | `total`, `waitedLocks` | how many locks there are; how many of them a process waits for |
+ * | `total`, `heldLocks`, `waitedLocks`, `longLocks` | how many locks there are; how many of them are held, waited for, and waited for since 10 s or longer |
  * | `allAge` | ms since all locks had been read, of which the line on top tells |
  * | `worst`, `oldest`, `usual` | the lock with the longest wait; the one whose holder is far older than usual; ms: half of the locks have been held for less |
  * | `longWaits`, `oldHolds` | how many locks have such waits; such holders |
  * | `restart`, `isCertain`, `held`, `gone` | Redis restarted or failed over; its run id changed; how many locks were held before; how many of these lost their holders |
  * | `memory` | percent of `maxmemory` in use, where nothing is evicted |
+ * | `server`, `roundTrip`, `usedMemory`, `maxMemory` | Redis as it answered last: ms from a command to its answer; bytes in use, and the limit |
  * | `holderCount`, `waitingProcesses` | how many hold a lock of a list; how many processes wait for it, or for a name |
  * | `lease` | ms that a lease lasts from its last renewal, as far as the page has seen |
+ * | `renewed` | ms since the lease was renewed, if the page knows |
  * | `unrenewed` | ms since the lease was renewed, if that is overdue for certain |
  * | `lost`, `losses` | the last loss of a lock; how many there were |
- * | `history`, `what`, `ago` | the reported events of a lock, the latest first: which event; ms ago |
+ * | `reported`, `how`, `ago`, `site` | the calls for a lock that observed processes reported, the latest first: what came of each; ms ago; the line of the application that called |
  * | `waitTimes`, `waits`, `p95`, `processes` | by lock and step of time, how many calls waited; how long 95 of 100 did at most; how many processes reported it (`null`: the page has no connection for that) |
  * | `deadlocks`, `deadlocked`, `circles`, `isSure` | how many there are for sure; their locks; all that were found; is it one for sure? |
  * | `waitsFor` | the lock that a caller of a circle waits for |

@@ -4,7 +4,7 @@ import { type LockEvents, LockTimeoutError } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson.ts";
 import { createLockUI } from "../../src/tools/ui/index.ts";
 import { setScene, tellWaits, tellWaitTimes } from "../page/scene.ts";
-import { EVENTS, scenes, waitTimes } from "../page/shop.ts";
+import { CALLS, scenes, waitTimes } from "../page/shop.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -158,14 +158,14 @@ describe("the page", () => {
     const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["recall", "break"] });
     onTestFinished(() => ui.close());
     await setScene(own.admin, scenes);
-    await tellWaitTimes(own.admin, waitTimes, EVENTS);
+    await tellWaitTimes(own.admin, waitTimes, CALLS);
     const state = async (query: string) => {
       const answer = await ui.fetch(new Request(`http://localhost/?part=state&${query}`));
       return (await answer.json()) as Record<string, unknown[]>;
     };
     expectNames(await state("view=now"), "now");
     const one = await state("view=lock&kind=lock&name=order:4711");
-    expect([one.holders?.length, one.waiters?.length, one.history?.length]).toEqual([1, 4, 3]);
+    expect([one.holders?.length, one.waiters?.length, one.reported?.length]).toEqual([1, 4, 4]);
     expectNames(one, "lock");
     const waited = await state("view=wait-times");
     expect(waited.waitTimes?.length).toBeGreaterThan(3);

@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { STREAM } from "../../src/tools/ui/observed.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
+import { toldCall } from "../support/told-call.ts";
 import { Chromium } from "./browser.ts";
 
 /** A busy machine lets a browser wait. */
@@ -19,7 +20,7 @@ const entry = (changed: object) =>
     STREAM,
     "*",
     "told",
-    JSON.stringify({ client: "evil:1:0123456789abcdef", waits: {}, events: [], ...changed }),
+    JSON.stringify({ client: "evil:1:0123456789abcdef", waits: {}, calls: [], ...changed }),
   );
 
 it("blanks no view, and is counted", async () => {
@@ -28,13 +29,15 @@ it("blanks no view, and is counted", async () => {
   const served = await servePage(redis);
   onTestFinished(() => served.stop());
   await locks.lock("order:42").lock({ lease: 600_000 });
-  const lost = (why: unknown) => ({ events: [["lost", "order:42", 5, 30_000, why]] });
+  const lost = (why: unknown) => ({
+    calls: [{ ...toldCall("order:42", "lost", { heldFor: 30_000, waitedFor: 0 }), why }],
+  });
   for (const changed of [
     lost(5),
     lost({ a: 1 }),
     { waits: { a: null } },
-    { events: [null] },
-    { events: [["won", {}, "", [], 1]] },
+    { calls: [null] },
+    { calls: [["won", {}, "", [], 1]] },
   ])
     await entry(changed);
   const page = await browser.open(served.url);
@@ -48,7 +51,10 @@ it("blanks no view, and is counted", async () => {
   await entry(lost("expired"));
   await page.getByText(/^lost \d.* ago$/).waitFor();
   await row(page).click();
-  await page.getByText(/^evil:1 lost it, and noticed that after 30 s$/).waitFor();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: /evil:1.*lost it, and noticed that after 30 s/ })
+    .waitFor();
   await page.getByText(/^5 entries were left out/).waitFor();
 });
 

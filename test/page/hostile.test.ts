@@ -4,6 +4,7 @@ import { visible } from "../../src/util/visible.ts";
 import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
+import { toldCall } from "../support/told-call.ts";
 import { until } from "../support/until.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
 import { tellWaits, tellWaitTimes } from "./scene.ts";
@@ -94,8 +95,8 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
     own.admin,
     [[name, () => 2, () => 500]],
     [
-      ["lost", name, 1_000, 5, worst("why")],
-      ["giveup", name, 1_000, 5, LABEL],
+      toldCall(name, "lost", { why: worst("why"), site: worst("site") }),
+      toldCall(name, "giveup", { why: LABEL }),
     ],
   );
   // Written by another program: an id of no client, and a holder that is none of ours.
@@ -112,7 +113,7 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
     JSON.stringify({
       client: worst("c"),
       waits: { __proto__x: { 1: 1 }, [other]: { 9: 3 } },
-      events: [["lost", other, 5, 5, "\x9b31m"]],
+      calls: [toldCall(other, "lost", { why: "\x9b31m" })],
     }),
   );
   await tellWaits(own.admin, [name, other], 7_000);
@@ -121,8 +122,8 @@ it("labels, hosts, reasons and what a trouble says are text in every view", asyn
   await page.locator(".loss[title]").nth(1).waitFor();
   expect((await isHarmless(page)).join("\n")).toContain(visible(LABEL));
   for (const [view, ready] of [
-    [`lock/lock/${encodeURIComponent(name)}`, ".history li"],
-    [`lock/lock/${encodeURIComponent(other)}`, ".history li"],
+    [`lock/lock/${encodeURIComponent(name)}`, ".rows .lost"],
+    [`lock/lock/${encodeURIComponent(other)}`, ".rows .lost"],
     ["lock/lock/foreign", ".card"],
     ["blocked", ".tree li"],
     ["wait-times", "main a.name"],

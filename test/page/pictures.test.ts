@@ -4,7 +4,7 @@ import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 import { Chromium } from "./browser.ts";
 import { setScene, tellWaits, tellWaitTimes } from "./scene.ts";
-import { EVENTS, scenes, waitTimes } from "./shop.ts";
+import { CALLS, scenes, waitTimes } from "./shop.ts";
 
 // npm run test:page -- --pictures: the pictures of docs/page.md.
 
@@ -23,7 +23,7 @@ it.each([
 ] as const)("%s", async (name, view, colorScheme, width, height) => {
   await own.admin.flushall();
   await setScene(own.admin, scenes);
-  await tellWaitTimes(own.admin, waitTimes, EVENTS);
+  await tellWaitTimes(own.admin, waitTimes, CALLS);
   const tell = () => tellWaits(own.admin, ["account:1", "account:2"], 7_000);
   await tell();
   const { redis } = await own.parties.join({ url: own.url });

@@ -75,7 +75,7 @@ export async function tellWaitTimes(
     count: (step: number) => number,
     wait: (step: number) => number,
   ])[],
-  events: Told["events"] = [],
+  calls: Told["calls"] = [],
 ): Promise<void> {
   const now = Date.now();
   const pipeline = redis.pipeline();
@@ -87,10 +87,26 @@ export async function tellWaitTimes(
       }),
     );
     const client = `web-${step % 4}:1:${"0".repeat(15)}${step % 4}`;
-    const told: Told = { client, waits, events: step === 59 ? events : [] };
+    const told: Told = { client, waits, calls: step === 59 ? calls : [] };
     if (decodeTold(JSON.stringify(told)) === null) throw new Error("the page would not read it");
     const at = now - (59 - step) * 15_000;
     pipeline.xadd(STREAM, `${at}-0`, "told", JSON.stringify(told));
   }
   await pipeline.exec();
 }
+
+/** What the process of a scene's holder, or any other one, has told of its calls. */
+export async function tellCalls(
+  redis: Redis,
+  by: readonly [host: string, pid: number],
+  calls: Told["calls"],
+): Promise<void> {
+  const client = `${by[0]}:${by[1]}:${by[1].toString(16).padStart(16, "0")}`;
+  const told: Told = { client, waits: {}, calls };
+  if (decodeTold(JSON.stringify(told)) === null) throw new Error("the page would not read it");
+  await redis.xadd(STREAM, "*", "told", JSON.stringify(told));
+}
+
+/** The token of a scene's holder. */
+export const tokenOf = async (redis: Redis, name: string): Promise<number> =>
+  Number(((await redis.get(`holdfast:{${encode(name)}}`)) ?? "").split(" ")[1]);

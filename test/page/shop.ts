@@ -1,4 +1,5 @@
 import type { Told } from "../../src/tools/ui/observed.ts";
+import { toldCall } from "../support/told-call.ts";
 import type { Scene, tellWaitTimes } from "./scene.ts";
 
 // A shop at work, for the pictures of the docs.
@@ -57,8 +58,10 @@ export const waitTimes: Parameters<typeof tellWaitTimes>[1] = [
   ["cache:prices", (step) => 8 + 5 * Math.cos(step / 3), () => 9],
 ];
 
-export const EVENTS: Told["events"] = [
-  ["lost", "order:4711", 4 * M, 30_000, "expired"],
-  ["giveup", "order:4711", 95 * S, 10_000, "timeout"],
-  ["acquire", "order:4711", 41 * S, 6_240, null],
+/** All by one process, as one entry has them. */
+export const CALLS: Told["calls"] = [
+  toldCall("order:4711", "lost", { ago: 4 * M, heldFor: 30 * S, waitedFor: 0 }),
+  toldCall("order:4711", "released", { ago: 170 * S, heldFor: 62 * S, waitedFor: 8 * S }),
+  toldCall("order:4711", "giveup", { ago: 95 * S, waitedFor: 10 * S }),
+  toldCall("order:4711", "released", { ago: 41 * S, heldFor: 48 * S, waitedFor: 6_240 }),
 ];

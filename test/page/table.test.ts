@@ -4,7 +4,7 @@ import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
 import { setScene, tellWaitTimes } from "./scene.ts";
-import { EVENTS, scenes as shop, waitTimes } from "./shop.ts";
+import { CALLS, scenes as shop, waitTimes } from "./shop.ts";
 
 // The tables: how dense they are, what sorts and narrows them, and how much they bear.
 
@@ -33,17 +33,29 @@ const heights = (page: Page) =>
 const sorts = (page: Page) =>
   page.locator("th").evaluateAll((all) => all.map((one) => one.getAttribute("aria-sort")));
 
-it("a row is one line of about 36 px with host and label; 390 px wide it is two lines, which are still a table's row", async () => {
+/** Whether a process is named whole: host and pid of each holder, as far as a window shows them. */
+const areWhole = (page: Page) =>
+  page
+    .locator("td.holder :is(b, small)")
+    .evaluateAll((all) => all.every((one) => one.scrollWidth <= (one.parentElement?.clientWidth ?? 0)));
+
+it("a row has one line, and one more for host and pid below a label; 390 px wide it has another one, and is still a table's row", async () => {
   const { url } = await serve();
+  // Such as Kubernetes names them.
+  const pod = ["invoice-worker-7c9f8d6b5c-x2x4q", 4_194_303] as const;
   await setScene(own.admin, [
     ...scenes,
-    { name: "x".repeat(400), by: ["h".repeat(60), 1], held: 5, left: 600_000, label: "a rather long label" },
+    { name: "pod", by: pod, held: 5, left: 600_000, label: "nightly invoices" },
+    { name: "pod:2", by: pod, held: 5, left: 600_000 },
   ]);
-  await tellWaitTimes(own.admin, waitTimes, EVENTS);
+  await tellWaitTimes(own.admin, waitTimes, CALLS);
   const page = await browser.open(`${url}/`);
   await page.locator(".loss").first().waitFor();
-  await expect.poll(() => page.locator("tbody tr").count(), PATIENT).toBe(scenes.length + 1);
-  for (const height of await heights(page)) expect(height).toBeLessThanOrEqual(38);
+  await expect.poll(() => page.locator("tbody tr").count(), PATIENT).toBe(scenes.length + 2);
+  for (const height of await heights(page)) expect(height).toBeLessThanOrEqual(66);
+  expect(await areWhole(page)).toBe(true);
+  await page.setViewportSize({ width: 1_280, height: 900 });
+  expect(await areWhole(page)).toBe(true);
   const row = page.getByRole("row", { name: /order:4711/ });
   expect((await row.innerText()).replaceAll(/\s+/g, " ")).toMatch(
     /order:4711 +lost .* nightly invoices billing-7c9f:1/,
@@ -51,12 +63,13 @@ it("a row is one line of about 36 px with host and label; 390 px wide it is two 
 
   const phone = await browser.open(`${url}/`, PHONE);
   await phone.locator(".loss").first().waitFor();
-  await expect.poll(() => phone.locator("tbody tr").count(), PATIENT).toBe(scenes.length + 1);
-  for (const height of await heights(phone)) expect(height).toBeLessThanOrEqual(64);
+  await expect.poll(() => phone.locator("tbody tr").count(), PATIENT).toBe(scenes.length + 2);
+  for (const height of await heights(phone)) expect(height).toBeLessThanOrEqual(100);
+  expect(await areWhole(phone)).toBe(true);
   expect(await fitsWidth(phone)).toBe(true);
   for (const window of [page, phone]) {
     const table = window.getByRole("table", { name: /^Locks that are held or waited for/ });
-    expect(await table.getByRole("row").count()).toBe(scenes.length + 2);
+    expect(await table.getByRole("row").count()).toBe(scenes.length + 3);
     expect(await table.getByRole("columnheader").allInnerTexts()).toHaveLength(6);
     expect(
       await table
@@ -83,14 +96,14 @@ it("columns sort by the keyboard, and waited-for narrows; both stay in the addre
   expect(await sorts(page)).toEqual(["none", "none", "ascending", "none", "none", "none"]);
 
   await page.getByRole("columnheader", { name: "Lock" }).getByRole("button").click();
-  const waited = page.getByRole("button", { name: "Waited for" });
+  const waited = page.getByRole("button", { name: /^Waited for/ });
   expect(await waited.getAttribute("aria-pressed")).toBe("false");
   await waited.focus();
   await page.keyboard.press("Space");
   const all = scenes.filter(({ waiters }) => waiters).map(({ name }) => name);
   await expect.poll(() => names(page), PATIENT).toEqual(all.sort());
   await page.getByText(`${all.length} of ${scenes.length} locks`).waitFor();
-  expect(new URL(page.url()).hash).toBe("#/now?sort=name&waited=1");
+  expect(new URL(page.url()).hash).toBe("#/now?sort=name&only=waited");
   await page.reload();
   await expect.poll(() => names(page), PATIENT).toEqual(all);
   expect(await waited.getAttribute("aria-pressed")).toBe("true");
@@ -103,7 +116,7 @@ it("columns sort by the keyboard, and waited-for narrows; both stay in the addre
   }
   await page.getByRole("searchbox").fill("nightly");
   await expect.poll(() => names(page), PATIENT).toEqual(["order:4711"]);
-  expect(new URL(page.url()).hash).toBe("#/now?sort=name&waited=1&search=nightly");
+  expect(new URL(page.url()).hash).toBe("#/now?sort=name&only=waited&search=nightly");
   // The mark above leads to all locks.
   await page.getByRole("link", { name: "Holdfast" }).click();
   await expect.poll(async () => (await names(page)).length, PATIENT).toBe(scenes.length);
@@ -144,16 +157,16 @@ it("the focus stays with its lock while rows move, and goes to the row in its pl
 /** The id of a hold of another client. */
 const holder = async () => ((await own.admin.get("holdfast:{order:4711}")) ?? "").split(" ")[3];
 
-it("what can be turned on is said where a lock has no history", async () => {
+it("what can be turned on is said where nothing is known of earlier calls", async () => {
   const { url } = await serve();
   await setScene(own.admin, scenes);
   const page = await browser.open(`${url}/#/lock/lock/order%3A4711`);
-  await page.getByText("No history: no process is being observed.").waitFor();
+  await page.getByText("What was before is not known: no process is being observed.").waitFor();
   await page.getByRole("link", { name: "How to turn it on" }).click();
   await page.getByText('import { observe } from "holdfast/ui"; observe(locks, redis);').waitFor();
   await tellWaitTimes(own.admin, waitTimes, []);
   await page.goto(`${url}/#/lock/lock/order%3A4711`);
-  await page.getByText("No events in the last 15 minutes, in which 4 processes reported.").waitFor();
+  await page.getByText("No call has ended in the last 15 minutes, in which 4 processes reported.").waitFor();
 });
 
 /** In the browser: the longest time for which it could not react, in ms. */
@@ -193,7 +206,7 @@ it("12 000 locks: 500 are shown and said to be, any order is an order of all tha
   await page
     .getByText("12 000 locks, 500 of 12 000 shown, sorted among the longest waits and holds")
     .waitFor();
-  await page.getByRole("button", { name: "Waited for" }).click();
+  await page.getByRole("button", { name: /^Waited for/ }).click();
   await expect.poll(async () => (await names(page)).length, PATIENT).toBe(240);
   await page.getByText("240 of 12 000 locks").waitFor();
   await annotate(`at most ${Math.round(await longest(page))} ms without a reaction`);

@@ -1,11 +1,12 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { observe } from "../../src/tools/ui/index.ts";
-import { STREAM, type Told } from "../../src/tools/ui/observed.ts";
+import { STREAM, type Told, type ToldCall } from "../../src/tools/ui/observed.ts";
 import { cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { running } from "../support/result-runs.ts";
 import { servePage } from "../support/served-page.ts";
+import { toldCall } from "../support/told-call.ts";
 import { until } from "../support/until.ts";
 
 // What the page says of waits: candidates that stand by are well, callers that wait now count, and
@@ -27,7 +28,7 @@ interface State {
   readonly clients: readonly { readonly id: string }[];
   readonly waitTimes: readonly (Row & { readonly waits: readonly number[] })[];
   readonly lock: Row | null;
-  readonly history: readonly { readonly what: string; readonly ago: number }[];
+  readonly reported: readonly { readonly how: string; readonly ago: number }[];
 }
 
 async function serve(options: Parameters<typeof servePage>[1] = {}) {
@@ -100,7 +101,7 @@ describe("an election", () => {
     expect(now.locks.map(({ name }) => name)).toEqual([contended, elected]);
     expect(now.locks[1]).toMatchObject({ kind: "election", waitingProcesses: 2, longest: null });
     expect(now).toMatchObject({ worst: { name: contended }, waitedLocks: 1, longWaits: 0 });
-    expect((await state("view=now&waited=1")).locks.map(({ name }) => name)).toEqual([contended]);
+    expect((await state("view=now&only=waited")).locks.map(({ name }) => name)).toEqual([contended]);
     expect((await state("view=now&sort=wait")).locks.map(({ name }) => name)).toEqual([contended, elected]);
     // The leader waits for a lock of a candidate, which is no sign of a deadlock.
     expect(JSON.stringify((await state("view=blocked")).clients)).not.toMatch(/"sign"|scheduler/);
@@ -165,7 +166,7 @@ describe("wait times have the waits in progress", () => {
   it("beside those that have ended, and a long one comes first", async () => {
     const { state, name, others, end } = await waiting();
     const busy = freshName("busy");
-    const told: Told = { client: "web-1:7:0123456789abcdef", waits: { [busy]: { "12": 900 } }, events: [] };
+    const told: Told = { client: "web-1:7:0123456789abcdef", waits: { [busy]: { "12": 900 } }, calls: [] };
     await own.admin.xadd(STREAM, "*", "told", JSON.stringify(told));
     const { redis } = await own.parties.join({ url: own.url });
     const stops = others.map((locks) => observe(locks, redis));
@@ -182,24 +183,24 @@ describe("wait times have the waits in progress", () => {
   });
 });
 
-it("the history of a lock, and its last loss, are in order of time, whichever process reports first", async () => {
+it("the reported calls of a lock, and its last loss, are in order of time, whichever process reports first", async () => {
   const state = await serve();
   const name = freshName("order");
   const locks = await join();
   await using _ = await locks.lock(name).lock();
-  const tell = (client: string, ...events: [Told["events"][number][0], number][]) => {
+  const tell = (client: string, ...ended: [ToldCall["how"], number][]) => {
     const told: Told = {
       client: `${client}:7:0123456789abcdef`,
       waits: {},
-      events: events.map(([what, ago]) => [what, name, ago, 30, what === "lost" ? client : null]),
+      calls: ended.map(([how, ago]) => toldCall(name, how, { ago, why: how === "lost" ? client : null })),
     };
     return own.admin.xadd(STREAM, "*", "told", JSON.stringify(told));
   };
-  await tell("web-1", ["acquire", 5_000], ["lost", 1_000]);
-  await tell("web-2", ["giveup", 9_000], ["lost", 8_000], ["acquire", 3_000]);
-  const { history } = await state(`view=lock&kind=lock&name=${name}`);
-  expect(history.map(({ what }) => what)).toEqual(["lost", "acquire", "acquire", "lost", "giveup"]);
-  const agos = history.map(({ ago }) => ago);
+  await tell("web-1", ["released", 5_000], ["lost", 1_000]);
+  await tell("web-2", ["giveup", 9_000], ["lost", 8_000], ["released", 3_000]);
+  const { reported } = await state(`view=lock&kind=lock&name=${name}`);
+  expect(reported.map(({ how }) => how)).toEqual(["lost", "released", "released", "lost", "giveup"]);
+  const agos = reported.map(({ ago }) => ago);
   expect(agos).toEqual([...agos].sort((one, other) => one - other));
   expect((await state("view=now")).locks).toMatchObject([{ name, lost: { why: "web-1" } }]);
 });

@@ -402,13 +402,42 @@ it("an observed client writes one entry for many calls, and nothing for calls th
     expect(Object.keys(counted)).not.toContain(quiet);
   }
   expect(
-    told.some(({ events }) =>
-      events.some(([what, name, , , why]) => what === "giveup" && name === busy && why === "timeout"),
+    told.some(({ calls }) =>
+      calls.some(({ how, name, why }) => how === "giveup" && name === busy && why === "timeout"),
     ),
   ).toBe(true);
   expect(await redis.pttl(STREAM)).toBeGreaterThan(3_000_000);
   stop();
   expect(decodeTold("{}")).toBeNull();
+});
+
+it("with call sites, a holder and calls that ended are shown with the line that called; bad options are refused", async () => {
+  const { get } = await serve();
+  const { redis, locks } = await parties.join();
+  for (const [options, why] of [
+    [{ callSite: true }, /^Cannot observe: unknown option 'callSite'; known is callSites$/],
+    [{ callSites: 1 }, /^Cannot observe: callSites must be true or false$/],
+    [null, /^Cannot observe: options must be an object$/],
+  ] as const)
+    expect(() => observe(locks, redis, options as never)).toThrow(why);
+  onTestFinished(observe(locks, redis, { callSites: true }));
+  const name = freshName();
+  const shown = async () => state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
+  const pay = () => locks.lock(name).lock();
+  const site = expect.stringMatching(/^pay \(test\/ui\/lock-ui\.test\.ts:\d+:\d+\)$/);
+  const lease = await pay();
+  // It is reported while it lasts.
+  const held = await until(async () => {
+    const { holders } = await shown();
+    return (holders as { site: string | null }[])[0]?.site !== null && holders;
+  });
+  expect(held).toMatchObject([{ token: lease.token, site }]);
+  await lease.unlock();
+  const ended = await until(async () => {
+    const { reported } = await shown();
+    return (reported as { how: string }[])[0]?.how === "released" && reported;
+  });
+  expect(ended).toMatchObject([{ site, client: locks.id }]);
 });
 
 it("an election is shown with what its leader publishes, and never with the value of an earlier leader", async () => {
@@ -440,7 +469,7 @@ it("leaders' values: one that was read of another term is not shown", async () =
   expect([of(1), of(2)]).toEqual(["old", null]);
 });
 
-it("the history of a lock names who force-released it, and each client by its label and place", async () => {
+it("the timeline of a lock names who force-released it, and each client by its label and place", async () => {
   const { get } = await serve();
   const { redis, locks } = await parties.join({ client: { label: "nightly invoices" } });
   const { locks: other } = await parties.join();
@@ -455,11 +484,11 @@ it("the history of a lock names who force-released it, and each client by its la
   await until(() => lease.signal.aborted);
   await (await next).unlock();
   const [lost] = await until(async () => {
-    const { history } = await state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
-    return Array.isArray(history) && history.length > 0 && history;
+    const { reported } = await state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
+    return Array.isArray(reported) && reported.length > 0 && reported;
   });
   expect(lost).toMatchObject({
-    ...{ what: "lost", why: "revoked by alice, ticket 4711", client: locks.id },
+    ...{ how: "lost", why: "revoked by alice, ticket 4711", client: locks.id },
     ...{ label: "nightly invoices", host: hostname(), pid: process.pid },
   });
   await lease.unlock().catch(() => {});

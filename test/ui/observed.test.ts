@@ -6,6 +6,7 @@ import { anyText } from "../support/any-text.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
+import { toldCall } from "../support/told-call.ts";
 
 // Entries of the observed stream that no `observe()` has written: any program with its few rights
 // may write some.
@@ -15,17 +16,18 @@ const own = new OwnServer();
 const good: Told = {
   client: "web-1:7:0123456789abcdef",
   waits: { "order:42": { "12": 3, "40": 1 } },
-  events: [
-    ["acquire", "order:42", 900, 30, null],
-    ["giveup", "order:42", 800, 500, "timeout"],
-    ["lost", "order:42", 700, 30_000, "expired"],
+  calls: [
+    toldCall("order:42", "released", { ago: 900 }),
+    toldCall("order:42", "giveup", { ago: 800, waitedFor: 500 }),
+    toldCall("order:42", "lost", {
+      token: 1_795_530_820_228_000,
+      lease: 30_000,
+      site: "pay (src/pay.ts:4:2)",
+    }),
+    toldCall("order:42", "holds", { ago: 0 }),
   ],
 };
-const event = (...changed: [number, unknown][]) => {
-  const made: unknown[] = ["lost", "order:42", 700, 30_000, "expired"];
-  for (const [at, value] of changed) made[at] = value;
-  return { ...good, events: [made] };
-};
+const call = (changed: object) => ({ ...good, calls: [{ ...toldCall("order:42", "lost"), ...changed }] });
 
 /** What one process must not be able to do to the others, by what it says. */
 const HOSTILE: readonly (readonly [string, unknown])[] = [
@@ -47,19 +49,27 @@ const HOSTILE: readonly (readonly [string, unknown])[] = [
   ["an empty name", { ...good, waits: { "": { "1": 1 } } }],
   ["a name that no lock has", { ...good, waits: { ["x".repeat(600)]: { "1": 1 } } }],
   ["too many names", { ...good, waits: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [i, {}])) }],
-  ["too many events", { ...good, events: Array(51).fill(good.events[0]) }],
-  ["an event that is null", { ...good, events: [null] }],
-  ["an event of an unknown kind", event([0, "won"])],
-  ["an event of a kind that every object has", event([0, "constructor"])],
-  ["an event without a name", event([1, {}])],
-  ["an event at no time", event([2, null])],
-  ["an event in the future", event([2, -1_000_000])],
-  ["an event before there were computers", event([2, 1e300])],
-  ["an event after no time", event([3, "soon"])],
-  ["a reason that is a number", event([4, 5])],
-  ["a reason that is an object", event([4, { toString: 1 }])],
-  ["a reason without an end", event([4, "x".repeat(100_000)])],
-  ["an event that goes on", event([5, 1])],
+  ["too many calls", { ...good, calls: Array(101).fill(good.calls[0]) }],
+  ["a call that is null", { ...good, calls: [null] }],
+  ["a call that is a list", { ...good, calls: [["lost", "order:42"]] }],
+  ["a call with an unknown end", call({ how: "won" })],
+  ["a call with an end that every object has", call({ how: "constructor" })],
+  ["a call without a name", call({ name: {} })],
+  ["a call without a number", call({ call: "1" })],
+  ["a call at no time", call({ ago: null })],
+  ["a call in the future", call({ ago: -1_000_000 })],
+  ["a call before there were computers", call({ ago: 1e300 })],
+  ["a call that waited for a text", call({ waitedFor: "soon" })],
+  ["a holder without a time", call({ heldFor: null })],
+  ["a holder that gave up", call({ how: "giveup" })],
+  ["a reason that is a number", call({ why: 5 })],
+  ["a reason that is an object", call({ why: { toString: 1 } })],
+  ["a reason without an end", call({ why: "x".repeat(100_000) })],
+  ["a token that is a text", call({ token: "7" })],
+  ["a lease below none", call({ lease: -1 })],
+  ["a line without an end", call({ site: "x".repeat(100_000) })],
+  ["a call with a field more", call({ more: 1 })],
+  ["a call with a field less", call({ site: undefined })],
 ];
 const add = (text: string, id = "*") => own.admin.xadd(STREAM, id, "told", text);
 
@@ -82,7 +92,12 @@ describe("a valid entry is read as it is", () => {
     const largest: Told = {
       client: good.client,
       waits: Object.fromEntries(names),
-      events: Array.from({ length: 50 }, () => ["giveup", name, 5_000, 2 ** 40, "aborted"] as const),
+      calls: Array.from({ length: 100 }, () =>
+        toldCall(name, "lost", {
+          ...{ ago: 5_000, waitedFor: 2 ** 40, heldFor: 2 ** 40, why: "\u0000".repeat(100), token: 2 ** 52 },
+          ...{ lease: 2 ** 40, site: "\u0000".repeat(300) },
+        }),
+      ),
     };
     expect(decodeTold(JSON.stringify(largest))).toEqual(largest);
   });
@@ -144,14 +159,11 @@ function reader() {
     await waitTimes.refresh();
     expect(waitTimes.trouble).toBeNull();
     expect(waitTimes.dropped - before).toBe(decodeTold(text) === null ? 1 : 0);
-    waitTimes.history("order:42").forEach(({ why, client, what, ago, waitedFor, heldFor }) => {
-      expect([typeof client, typeof what, typeof ago, typeof (waitedFor ?? heldFor)]).toEqual([
-        "string",
-        "string",
-        "number",
-        "number",
-      ]);
-      expect(why === null || typeof why === "string").toBe(true);
+    waitTimes.calls("order:42", []).forEach(({ why, client, how, ago, waitedFor, heldFor, site }) => {
+      const types = [client, how, ago, waitedFor].map((value) => typeof value);
+      expect(types).toEqual(["string", "string", "number", "number"]);
+      expect(heldFor === null || typeof heldFor === "number").toBe(true);
+      for (const text of [why, site]) expect(text === null || typeof text === "string").toBe(true);
     });
   };
   return { ended: () => waitTimes.ended(), read };
@@ -180,7 +192,7 @@ describe("over a Redis", () => {
       waitTimes: [{ name: "order:42", losses: 1 }],
     });
     expect(await state("view=lock&kind=lock&name=order:42")).toMatchObject({
-      history: [{ what: "lost", why: "expired" }, { what: "giveup" }, { what: "acquire" }],
+      reported: [{ how: "holds" }, { how: "lost", why: "expired" }, { how: "giveup" }, { how: "released" }],
     });
   });
 

@@ -56,7 +56,12 @@ function many(pause: () => Promise<void> = async () => {}) {
 it("surplus locks are counted, and the foremost ones are kept", async () => {
   const { watches } = many();
   const { survey } = (await watches.once(null)).sight;
-  expect(survey).toMatchObject({ total: 25_000, waited: 5, isCut: true, isPartial: false });
+  expect(survey).toMatchObject({
+    total: 25_000,
+    counts: { held: 0, waited: 5, long: 5 },
+    isCut: true,
+    isPartial: false,
+  });
   expect(survey?.locks).toHaveLength(10_000);
   expect(survey?.locks.slice(0, 6).map(({ name }) => name)).toEqual(
     [20_001, 15_001, 10_001, 5_001, 1, 24_999].map((i) => `job:${i}`),

@@ -134,7 +134,7 @@ export class Deadlocks {
       cycle.push({
         kind: held.kind,
         name: held.name,
-        holder: shownHolder(holder),
+        holder: shownHolder(holder, held, null),
         waitsFor: { kind: wanted.kind, name: wanted.name },
         waitedFor: note.since > 0 ? Math.max(0, Math.round((this.#now - note.since) / 1_000)) : null,
       });

@@ -1,6 +1,6 @@
 import type { Listed } from "../../index.ts";
-import { LONG_WAIT, type Shown, type ShownCircle, type ShownLock } from "./shown.ts";
-import { isWaited, type Seen } from "./survey.ts";
+import type { Shown, ShownCircle, ShownLock } from "./shown.ts";
+import { isLong, isWaited, type Seen } from "./survey.ts";
 import type { Restart, Sight } from "./watch.ts";
 
 /** The limit for deadlocks whose locks are named. */
@@ -20,7 +20,7 @@ export function headline(
   const named = (lock: Pick<Listed, "kind" | "name">): string => `${lock.kind} ${lock.name}`;
   const stuck = new Set(deadlocks.flatMap(({ cycle }) => cycle.map(named)));
   const waited = survey?.locks.filter((lock) => isWaited(lock) && !stuck.has(named(lock))) ?? [];
-  const long = waited.filter(({ longest }) => (longest ?? 0) >= LONG_WAIT);
+  const long = waited.filter(isLong);
   const told = new Set([...stuck, ...long.map(named)]);
   const olds = old?.locks.filter((lock) => !told.has(named(lock))) ?? [];
   const [[worst], [oldest]] = [waited, olds];

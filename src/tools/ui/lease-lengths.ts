@@ -74,6 +74,12 @@ export class LeaseLengths {
     return Math.round(known.least - known.left);
   }
 
+  /** ms since a renewal that was seen. Null: none was, or that is not certain. */
+  renewed(id: string): number | null {
+    const known = this.#known.get(id);
+    return known && known.renewals > 0 && this.of(id) !== null ? Math.round(known.least - known.left) : null;
+  }
+
   #next(former: Bounds, left: number, age: number, began: number, ended: number): Bounds {
     const isRenewed = left > former.left - Math.max(0, began - this.#ended) + ROUNDING;
     const least = Math.max(former.least, left);

@@ -25,8 +25,18 @@ import { inOrder } from "./order.ts";
 import { ServerState } from "./server-state.ts";
 import type { Shown, ShownCircle } from "./shown.ts";
 import { stream } from "./stream.ts";
-import { isWaited, type Seen, type Survey } from "./survey.ts";
-import { fits, isPattern, narrowOf, shownHolder, shownLock, shownWaiter } from "./views.ts";
+import type { Seen, Survey } from "./survey.ts";
+import {
+  filterOf,
+  fits,
+  isPattern,
+  type Known,
+  narrowOf,
+  passes,
+  shownHolder,
+  shownLock,
+  shownWaiter,
+} from "./views.ts";
 import { WaitTimes } from "./wait-times.ts";
 import { withWaitsNow } from "./waits-now.ts";
 import type { Sight } from "./watch.ts";
@@ -193,22 +203,26 @@ class Page {
     const { locks, isPartial } = survey ?? { locks: [], isPartial: true };
     const waitTimes = this.#waitTimes;
     const all = this.#watches.all.sight;
-    const known = this.#circlesAmong(all.survey);
+    const found = this.#circlesAmong(all.survey);
     const unread = this.#deadlocks ? this.#deadlocks.trouble : UNREAD;
     // If not all was read, "none found" does not mean that there is none.
     const isRead = unread === null && all.survey !== null;
-    const circles = known.length === 0 && !isRead ? null : known;
-    const sure = known.filter(({ isSure }) => isSure);
-    const shown = (one: Seen) => shownLock(one, waitTimes?.lost(one.name) ?? null, lengths);
+    const circles = found.length === 0 && !isRead ? null : found;
+    const sure = found.filter(({ isSure }) => isSure);
+    const known: Known = { lengths, callOf: (name, holder) => waitTimes?.callOf(name, holder) ?? null };
+    const shown = (one: Seen) => shownLock(one, waitTimes?.lost(one.name) ?? null, known);
     const trouble = sight.trouble ?? all.trouble;
     const search = wanted.get("search") ?? "";
     const seen = {
       ...headline(all, sure, shown),
       memory: this.#server?.memory ?? null,
+      server: this.#server?.shown ?? null,
       age: survey && Math.round(performance.now() - survey.at),
       due: Math.round(due),
       total: all.survey?.total ?? 0,
-      waitedLocks: all.survey?.waited ?? 0,
+      heldLocks: all.survey?.counts.held ?? 0,
+      waitedLocks: all.survey?.counts.waited ?? 0,
+      longLocks: all.survey?.counts.long ?? 0,
       isPartial,
       deadlocks: circles && sure.length,
       isByName: isNarrow || isPattern(search),
@@ -223,13 +237,13 @@ class Page {
       case "lock": {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
-        const holders = lock?.holders.map((one) => shownHolder(one, lengths, lock.kept)) ?? [];
+        const holders = lock?.holders.map((one) => shownHolder(one, lock, known)) ?? [];
         const waiters = lock?.waiters?.map(shownWaiter) ?? [];
         const value = lock?.kind === "election" ? this.#values.of(lock) : null;
         // For the next look: the leader may publish another value.
         if (lock?.kind === "election") void this.#values.refresh(lock.name);
-        const history = waitTimes?.history(name ?? "") ?? null;
-        const one = { lock: lock && shown(lock), holders, value, waiters, history, processes };
+        const reported = waitTimes?.calls(name ?? "", holders) ?? null;
+        const one = { lock: lock && shown(lock), holders, value, waiters, reported, processes };
         return { ...seen, view: "lock", ...one };
       }
       case "blocked":
@@ -239,9 +253,9 @@ class Page {
         return { ...seen, view: "wait-times", waitTimes: rows, processes: waitTimes && processes };
       }
     }
-    const isFiltered = wanted.has("waited");
-    const fitting = locks.filter((one) => (isNarrow || fits(one, search)) && (!isFiltered || isWaited(one)));
-    const counted = (isFiltered ? survey?.waited : survey?.total) ?? 0;
+    const only = filterOf(wanted.get("only"));
+    const fitting = locks.filter((one) => (isNarrow || fits(one, search)) && passes(one, only));
+    const counted = (only ? survey?.counts[only] : survey?.total) ?? 0;
     return {
       ...seen,
       view: "now",

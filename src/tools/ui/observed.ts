@@ -18,19 +18,35 @@ export interface Told {
    * wait.
    */
   readonly waits: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /**
-   * Single calls: what, the lock's name, how many ms ago, after how many ms, why. The latest ones,
-   * if there were many.
-   */
-  readonly events: readonly (readonly [
-    "acquire" | "giveup" | "lost",
-    string,
-    number,
-    number,
-    string | null,
-  ])[];
+  /** Single calls: the latest ones, if there were many. */
+  readonly calls: readonly ToldCall[];
   /** Why no messages arrived there in these seconds. Left out: they did. */
   readonly deaf?: string;
+}
+
+/**
+ * A call for a lock: at its end, or while it holds the lock for long. Of one call, by `call` and
+ * `name`, the last report counts.
+ */
+export interface ToldCall {
+  readonly name: string;
+  /** The client's number for it. */
+  readonly call: number;
+  /** "giveup": it ended without the lock. "lost": it noticed that. */
+  readonly how: "holds" | "released" | "lost" | "giveup";
+  /** How many ms ago that was so. */
+  readonly ago: number;
+  readonly waitedFor: number;
+  /** Null: it never had the lock. */
+  readonly heldFor: number | null;
+  /** Why it was lost, or not acquired; null: it was neither. */
+  readonly why: string | null;
+  /** Its fencing token; null: its kind has none. */
+  readonly token: number | null;
+  /** ms that its lease lasts from a renewal; null: none was renewed. */
+  readonly lease: number | null;
+  /** The line of the application that called; null: it is not known. */
+  readonly site: string | null;
 }
 
 /** Waits are counted in steps, four for each doubling of the time. */
@@ -38,20 +54,21 @@ export const stepOf = (ms: number): number => Math.ceil(4 * Math.log2(ms + 1));
 /** The longest wait of a step, in ms. */
 export const longestOf = (step: number): number => Math.round(2 ** (step / 4) - 1);
 
-/** The limits for the names and the single calls of an entry. */
+/** The limits for the names of an entry, for the calls in it that have ended, and for those that last. */
 export const NAMES = 100;
-export const EVENTS = 50;
+export const ENDED = 50;
+export const LASTING = 50;
 
 /** The limits for the characters of an entry, of a client's id and of a reason. */
 const LONGEST = 1_000_000;
 const LONGEST_ID = 2_000;
 const LONGEST_WHY = 100;
+export const LONGEST_SITE = 300;
 export const LONGEST_DEAF = 1_000;
 /** A wait of this step is longer than any clock can measure. */
 const LAST_STEP = 220;
 /** The limit for the calls of one process in some seconds. */
 const MOST_CALLS = 1e9;
-const KINDS: readonly unknown[] = ["acquire", "giveup", "lost"];
 
 /**
  * Null: `observe()` has not written this. Any program with the few rights of an observed process may
@@ -66,10 +83,10 @@ export function decodeTold(text: string): Told | null {
     return null;
   }
   if (!isRecord(read)) return null;
-  const { client, waits, events, deaf } = read;
-  if (!isText(client, LONGEST_ID) || !areWaits(waits) || !areEvents(events)) return null;
-  if (deaf === undefined) return { client, waits, events };
-  return isText(deaf, LONGEST_DEAF) ? { client, waits, events, deaf } : null;
+  const { client, waits, calls, deaf } = read;
+  if (!isText(client, LONGEST_ID) || !areWaits(waits) || !areCalls(calls)) return null;
+  if (deaf === undefined) return { client, waits, calls };
+  return isText(deaf, LONGEST_DEAF) ? { client, waits, calls, deaf } : null;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -97,17 +114,32 @@ const areSteps = (steps: unknown): boolean =>
       count <= MOST_CALLS,
   );
 
-const areEvents = (events: unknown): events is Told["events"] =>
-  Array.isArray(events) && events.length <= EVENTS && events.every(isEvent);
+const areCalls = (calls: unknown): calls is ToldCall[] =>
+  Array.isArray(calls) && calls.length <= ENDED + LASTING && calls.every(isCall);
 
-function isEvent(event: unknown): boolean {
-  if (!Array.isArray(event) || event.length !== 5) return false;
-  const [what, name, ago, after, why] = event as unknown[];
-  return (
-    KINDS.includes(what) &&
-    isName(name) &&
-    isTime(ago) &&
-    isTime(after) &&
-    (why === null || isText(why, LONGEST_WHY))
-  );
-}
+type Check = (value: unknown) => boolean;
+const orNull =
+  (fits: Check): Check =>
+  (value) =>
+    value === null || fits(value);
+const HOW: readonly unknown[] = ["holds", "released", "lost", "giveup"];
+const CALL: Readonly<Record<keyof ToldCall, Check>> = {
+  name: isName,
+  call: isTime,
+  how: (value) => HOW.includes(value),
+  ago: isTime,
+  waitedFor: isTime,
+  heldFor: orNull(isTime),
+  why: orNull((value) => isText(value, LONGEST_WHY)),
+  token: orNull(isTime),
+  lease: orNull(isTime),
+  site: orNull((value) => isText(value, LONGEST_SITE)),
+};
+const FIELDS = Object.entries(CALL);
+
+const isCall = (call: unknown): boolean =>
+  isRecord(call) &&
+  Object.keys(call).length === FIELDS.length &&
+  FIELDS.every(([name, fits]) => Object.hasOwn(call, name) && fits(call[name])) &&
+  // Only what has held the lock can tell for how long.
+  (call.heldFor === null) === (call.how === "giveup");

@@ -25,8 +25,12 @@ export interface ShownHolder extends ShownParty {
   readonly remaining: number | null;
   /** How long its lease is, in ms. Null: it is not known. */
   readonly lease: number | null;
+  /** ms since its lease was renewed: its process was alive then. Null: it is not known. */
+  readonly renewed: number | null;
   /** ms since its lease was renewed, if that is overdue. Null: it is not, or that is not certain. */
   readonly unrenewed: number | null;
+  /** The line of the application that called, as an observed process reported it. Null: not known. */
+  readonly site: string | null;
 }
 
 export interface ShownWaiter extends ShownParty {
@@ -49,7 +53,7 @@ export interface ShownLock {
   readonly kept: boolean;
   readonly permits: number | null;
   /** The last time that an observed process lost it; null: none has. */
-  readonly lost: Happened | null;
+  readonly lost: Reported | null;
 }
 
 /** The fields of every view. */
@@ -59,7 +63,10 @@ interface Seen {
   /** ms of age at which there should be something newer. */
   readonly due: number;
   readonly total: number;
+  /** How many of them are held, waited for, and waited for since `LONG_WAIT` or longer. */
+  readonly heldLocks: number;
   readonly waitedLocks: number;
+  readonly longLocks: number;
   /** ms since the last look at all locks, from which the next fields come; null: none has ended. */
   readonly allAge: number | null;
   /** The lock with the longest wait, outside of `deadlocked`; null: no process waits. */
@@ -79,6 +86,8 @@ interface Seen {
    * keys are evicted.
    */
   readonly memory: number | null;
+  /** Null: the page has no connection for that, or Redis is a Cluster. */
+  readonly server: ShownServer | null;
   /** The first look has not ended: there will be more. */
   readonly isPartial: boolean;
   /** How many proven deadlocks there are. Null: not known. */
@@ -110,6 +119,19 @@ export interface ShownDeaf {
   readonly why: string;
   /** ms ago; it is said again each minute. */
   readonly ago: number;
+}
+
+/** What the locks may be filtered by. */
+export type Only = "held" | "waited" | "long";
+
+/** Redis, as it answered last. */
+export interface ShownServer {
+  /** ms from a command to its answer, or up to now if there is none yet. */
+  readonly roundTrip: number;
+  /** Bytes; null: it has not said. */
+  readonly usedMemory: number | null;
+  /** `maxmemory` in bytes; null: no limit is set, or it has not said. */
+  readonly maxMemory: number | null;
 }
 
 /** Redis restarted, or another server took its place. */
@@ -144,8 +166,11 @@ export interface ShownOne extends Seen {
   readonly value: string | null;
   /** In their order: one for each process, or one for each caller where the lock is fair. */
   readonly waiters: readonly ShownWaiter[];
-  /** What observed processes reported of it, the latest first; null: no process is observed. */
-  readonly history: readonly Happened[] | null;
+  /**
+   * The calls that observed processes reported, the latest first, without those of the holders; null:
+   * the page has no connection for that.
+   */
+  readonly reported: readonly Reported[] | null;
   /** How many processes have reported something in this time. */
   readonly processes: number;
 }
@@ -198,16 +223,19 @@ export interface ShownBlocked extends Seen {
   readonly isCut: boolean;
 }
 
-/** An event of a lock, as an observed process reported it. */
-export interface Happened {
-  readonly what: "acquire" | "giveup" | "lost";
-  /** ms ago. */
+/** A call for a lock, as an observed process reported it. */
+export interface Reported {
+  /** "holds": its end has not been reported. */
+  readonly how: "holds" | "released" | "lost" | "giveup";
+  /** ms since it ended, or since "holds" was reported. */
   readonly ago: number;
-  /** Null for "lost". */
-  readonly waitedFor: number | null;
-  /** Null except for "lost". */
+  readonly waitedFor: number;
+  /** Null: it never had the lock. */
   readonly heldFor: number | null;
+  /** Why it was lost, or not acquired. */
   readonly why: string | null;
+  /** The line of the application that called. Null: not known. */
+  readonly site: string | null;
   /** The id of the client, its label, and where it runs. */
   readonly client: string;
   readonly label: string | null;

@@ -1,6 +1,7 @@
 import type { Listed } from "../../index.ts";
 import { isStandby } from "../../inside.ts";
 import type { Leaderless } from "./leaderless.ts";
+import { LONG_WAIT, type Only } from "./shown.ts";
 
 /**
  * The limits for the locks that are kept in memory, and for their holders and waiters. Further locks
@@ -24,9 +25,9 @@ export interface Survey {
   readonly number: number;
   /** The longest wait first, then the longest hold. */
   readonly locks: readonly Seen[];
-  /** How many there were, and how many of them had waiters. */
+  /** How many there were, and how many of them each filter leaves. */
   readonly total: number;
-  readonly waited: number;
+  readonly counts: Readonly<Record<Only, number>>;
   /** There were more locks than `locks` has. */
   readonly isCut: boolean;
   /** The look has not ended: there may be more. */
@@ -46,16 +47,19 @@ export class Tally {
   readonly #leaderless: Leaderless;
   #locks: Moment[] = [];
   #total = 0;
-  #waited = 0;
+  readonly #counts = { held: 0, waited: 0, long: 0 };
 
   constructor(leaderless: Leaderless) {
     this.#leaderless = leaderless;
   }
 
   add(lock: Listed): void {
+    const seen = { ...lock, longest: this.#longest(lock) };
     this.#total++;
-    if (isWaited(lock)) this.#waited++;
-    this.#locks.push({ lock: { ...lock, longest: this.#longest(lock) }, at: performance.now() });
+    if (seen.holder) this.#counts.held++;
+    if (isWaited(seen)) this.#counts.waited++;
+    if (isLong(seen)) this.#counts.long++;
+    this.#locks.push({ lock: seen, at: performance.now() });
     if (this.#locks.length === 2 * LOCKS) this.#cut(performance.now());
   }
 
@@ -68,8 +72,10 @@ export class Tally {
     const at = performance.now();
     this.#cut(at);
     const locks = this.#locks.map(({ lock }) => lock);
-    const [total, waited] = [this.#total, this.#waited];
-    return { number, locks, total, waited, isCut: total > locks.length, isPartial, at };
+    const total = this.#total;
+    // Some waits have become long since they were read.
+    const counts = { ...this.#counts, long: Math.max(this.#counts.long, locks.filter(isLong).length) };
+    return { number, locks, total, counts, isCut: total > locks.length, isPartial, at };
   }
 
   /**
@@ -109,6 +115,9 @@ const inFront = (one: Seen, other: Seen): number =>
   (one.name < other.name ? -1 : 1);
 
 const rankOf = (lock: Seen): number => lock.longest ?? (isWaited(lock) ? 0 : -1);
+
+/** Has a process waited for so long that the line on top reports it? */
+export const isLong = ({ longest }: Pick<Seen, "longest">): boolean => (longest ?? 0) >= LONG_WAIT;
 
 /** Does a process wait for it, and not only stand by? */
 export const isWaited = (lock: Pick<Listed, "kind" | "holder" | "waiters">): boolean =>

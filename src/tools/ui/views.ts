@@ -1,23 +1,41 @@
 import type { HoldingParty, Listed, WaitingParty } from "../../index.ts";
 import { Glob, waitingProcesses } from "../../inside.ts";
 import type { LeaseLengths } from "./lease-lengths.ts";
-import type { Happened, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "./shown.ts";
-import type { Seen } from "./survey.ts";
+import type { ToldCall } from "./observed.ts";
+import type { Only, Reported, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "./shown.ts";
+import { isLong, isWaited, type Seen } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
-/** `lengths`: of leases, as far as they are known. `kept`: the lock may be cached. */
-export const shownHolder = (
+/** What is known of a hold besides what Redis has. */
+export interface Known {
+  readonly lengths: LeaseLengths;
+  /** What the holder's process has reported of it; null: nothing. */
+  readonly callOf: (name: string, holder: HoldingParty) => Pick<ToldCall, "lease" | "site"> | null;
+}
+
+/** `known`: null: where it is not shown. */
+export function shownHolder(
   holder: HoldingParty,
-  lengths: LeaseLengths | null = null,
-  kept = false,
-): ShownHolder => ({
-  ...partyOf(holder),
-  heldFor: holder.heldFor,
-  token: holder.token,
-  remaining: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
-  lease: lengths?.of(holder.id) ?? null,
-  unrenewed: kept ? null : (lengths?.unrenewed(holder.id) ?? null),
-});
+  { name, kept }: Pick<Listed, "name" | "kept">,
+  known: Known | null,
+): ShownHolder {
+  const { id, heldFor, token } = holder;
+  const remaining = holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining;
+  const call = known?.callOf(name, holder) ?? null;
+  const told = call?.lease ?? null;
+  // Its process has reported a renewal to this length, so it was renewed when this much was left.
+  const passed = told !== null && remaining !== null && remaining <= told ? told - remaining : null;
+  return {
+    ...partyOf(holder),
+    heldFor,
+    token,
+    remaining,
+    lease: known?.lengths.of(id) ?? (passed === null ? null : told),
+    renewed: known?.lengths.renewed(id) ?? passed,
+    unrenewed: kept ? null : (known?.lengths.unrenewed(id) ?? null),
+    site: call?.site ?? null,
+  };
+}
 
 export const shownWaiter = (waiter: WaitingParty): ShownWaiter => ({
   ...partyOf(waiter),
@@ -33,12 +51,12 @@ export const partyOf = ({ id, label, host, pid, units, mode }: HoldingParty | Wa
   mode,
 });
 
-export function shownLock(lock: Seen, lost: Happened | null, lengths: LeaseLengths): ShownLock {
+export function shownLock(lock: Seen, lost: Reported | null, known: Known): ShownLock {
   const { kind, name, holder, holders, longest, kept, permits } = lock;
   return {
     kind,
     name,
-    holder: holder && shownHolder(holder, lengths, kept),
+    holder: holder && shownHolder(holder, lock, known),
     holderCount: holders.length,
     waitingProcesses: waitingProcesses(lock),
     longest,
@@ -62,6 +80,18 @@ export function fits(lock: Listed, search: string): boolean {
     [...lock.holders, ...(lock.waiters ?? [])].some(({ id, label }) => has(label) || has(id))
   );
 }
+
+const FILTERS: Readonly<Record<Only, (lock: Seen) => boolean>> = {
+  held: ({ holder }) => holder !== null,
+  waited: isWaited,
+  long: isLong,
+};
+
+/** The filter of this name. Null: there is none, so all locks are wanted. */
+export const filterOf = (only: string | null): Only | null =>
+  only !== null && Object.hasOwn(FILTERS, only) ? (only as Only) : null;
+
+export const passes = (lock: Seen, only: Only | null): boolean => only === null || FILTERS[only](lock);
 
 const KINDS = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const;
 

@@ -1,16 +1,16 @@
 import pTimeout from "p-timeout";
 import { type Link, listOf, partyOfClient } from "../../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
-import type { Happened, ShownDeaf, ShownWaits } from "./shown.ts";
+import { ReportedCalls } from "./reported-calls.ts";
+import type { Reported, ShownDeaf, ShownHolder, ShownWaits } from "./shown.ts";
 
 /** ms of a step, and how many steps are shown. */
 const STEP = 15_000;
 export const STEPS = 60;
 /** Entries that are read at a time. */
 const PIECE = 500;
-/** The limits for names that are remembered, and for the events of each. */
+/** The limit for names that are remembered. */
 const NAMES = 1_000;
-const HISTORY = 50;
 /** ms that a look at the locks waits for the reports. */
 const PATIENCE = 1_000;
 /** The limit for clients that are counted. */
@@ -27,8 +27,7 @@ const DEAF = 20;
 interface Known {
   /** By step of time and length of the wait: how many calls had waited. */
   readonly waits: Map<number, Map<number, number>>;
-  /** In order of time, the latest last. */
-  readonly events: (Omit<Happened, "ago"> & { readonly at: number })[];
+  readonly calls: ReportedCalls;
 }
 
 /** The reports of observed processes in the last 15 minutes. */
@@ -150,27 +149,28 @@ export class WaitTimes {
 
   #count(): EndedWaits[] {
     const first = Math.floor(this.#now / STEP) - STEPS + 1;
-    return [...this.#known].map(([name, { waits, events }]) => {
+    const known = [...this.#known].filter(([, { waits, calls }]) => waits.size > 0 || calls.losses > 0);
+    return known.map(([name, { waits, calls }]) => {
       const steps = Array.from({ length: STEPS }, (_, i) => [...(waits.get(first + i) ?? [])]);
       const counts = steps.map((counted) => counted.reduce((sum, [, count]) => sum + count, 0));
       const p95 = steps.map((counted, i) => percentile(counted, counts[i] ?? 0));
-      const losses = events.filter(({ what }) => what === "lost").length;
-      return { name, waits: counts, p95, losses };
+      return { name, waits: counts, p95, losses: calls.losses };
     });
   }
 
-  /** The latest first. */
-  history(name: string): Happened[] {
-    const { events } = this.#known.get(name) ?? { events: [] };
-    return events.map(({ at, ...one }) => ({ ...one, ago: Math.max(0, this.#now - at) })).reverse();
+  /** Calls for this lock, the latest first, without those that its holders have made. */
+  calls(name: string, holders: readonly ShownHolder[]): Reported[] {
+    return this.#known.get(name)?.calls.all(holders, this.#now) ?? [];
+  }
+
+  /** What the process of a holder has reported of it. Null: nothing. */
+  callOf(name: string, holder: Pick<ShownHolder, "id" | "token">): ReturnType<ReportedCalls["of"]> {
+    return this.#known.get(name)?.calls.of(holder) ?? null;
   }
 
   /** The last loss. Null: none was reported. */
-  lost(name: string): Happened | null {
-    const last = this.#known.get(name)?.events.findLast(({ what }) => what === "lost");
-    if (!last) return null;
-    const { at, ...one } = last;
-    return { ...one, ago: Math.max(0, this.#now - at) };
+  lost(name: string): Reported | null {
+    return this.#known.get(name)?.calls.lost(this.#now) ?? null;
   }
 
   /** Where no messages arrive: each is reported again every minute. */
@@ -183,7 +183,7 @@ export class WaitTimes {
     }));
   }
 
-  #add(at: number, { client, waits, events, deaf }: Told): void {
+  #add(at: number, { client, waits, calls, deaf }: Told): void {
     if (deaf !== undefined && (this.#deaf.size < DEAF || this.#deaf.has(client)))
       this.#deaf.set(client, { at, why: deaf });
     if (this.#clients.size < CLIENTS || this.#clients.has(client)) this.#clients.set(client, at);
@@ -197,18 +197,11 @@ export class WaitTimes {
         sums.set(longest, (sums.get(longest) ?? 0) + count);
       }
     }
-    for (const [what, name, ago, after, why] of events) {
-      const { events: known } = this.#of(name);
-      const [waitedFor, heldFor] = what === "lost" ? [null, after] : [after, null];
-      const event = { what, at: at - ago, waitedFor, heldFor, why, client, ...partyOfClient(client) };
-      // A process reports what happened up to some seconds ago, and others report meanwhile.
-      known.splice(known.findLastIndex((one) => one.at <= event.at) + 1, 0, event);
-      if (known.length > HISTORY) known.shift();
-    }
+    for (const call of calls) this.#of(call.name).calls.add(client, at, call);
   }
 
   #of(name: string): Known {
-    const known = this.#known.get(name) ?? { waits: new Map(), events: [] };
+    const known = this.#known.get(name) ?? { waits: new Map(), calls: new ReportedCalls() };
     // The latest last, so that names without new reports are forgotten first.
     this.#known.delete(name);
     this.#known.set(name, known);
@@ -222,10 +215,10 @@ export class WaitTimes {
     while (this.#dropped[0] && this.#dropped[0][0] < oldest) this.#dropped.shift();
     const names = [...this.#known.keys()];
     for (const name of names.slice(0, Math.max(0, names.length - NAMES))) this.#known.delete(name);
-    for (const [name, { waits, events }] of this.#known) {
+    for (const [name, { waits, calls }] of this.#known) {
       for (const step of waits.keys()) if ((step + 1) * STEP < oldest) waits.delete(step);
-      while (events[0] && events[0].at < oldest) events.shift();
-      if (waits.size === 0 && events.length === 0) this.#known.delete(name);
+      calls.forget(oldest);
+      if (waits.size === 0 && calls.isEmpty) this.#known.delete(name);
     }
   }
 }
