@@ -134,12 +134,11 @@ export class Now implements View<ShownNow> {
     trouble,
   }: ShownNow): void {
     const counts = { held: heldLocks, waited: waitedLocks, long: longLocks };
-    for (const [only, title] of ONLY) {
+    for (const [only] of ONLY) {
       const { button, count } = this.#only.get(only) ?? {};
       // A filter that leaves nothing is of use to none, except to the viewer who wants to end it.
       if (button) button.hidden = counts[only] === 0 && this.#filters.get("only") !== only;
       if (count) say(count, number(counts[only]));
-      button?.setAttribute("aria-label", `${title}: ${many(counts[only], "lock")}`);
       button?.classList.toggle(`some-${only}`, counts[only] > 0);
     }
     const show = (lock: ShownLock): HTMLElement => {

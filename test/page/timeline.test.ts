@@ -54,7 +54,7 @@ const bars = (page: Page) =>
   );
 
 it.each([1_280, 390])(
-  "who has it, who waits, and who had it, in the order of time, %i px wide",
+  "the holder, the waiters and the calls that ended are in the order of time, %i px wide",
   async (width) => {
     const url = await serve();
     await tellCalls(

@@ -30,9 +30,9 @@ export interface LockUIOptions {
   readonly actions?: readonly Action[] | undefined;
   /**
    * A connection to the Redis of the locks, with the same `keyPrefix`; the client's `prefix` counts
-   * here too. To read the reports of `observe()` (wait times, history, losses), the notes of waiting
-   * callers (deadlocks), and INFO (restarts, full memory). Left out: none of these is shown, and no
-   * deadlock is proven.
+   * here too. To read the reports of `observe()` (wait times, calls that ended, losses), the notes of
+   * waiting callers (deadlocks), and INFO (restarts, full memory, slow answers). Left out:
+   * none of these is shown, and no deadlock is proven.
    */
   readonly redis?: RedisLike | ClusterLike | NodeRedisLike | undefined;
 }
