@@ -17,6 +17,8 @@ import { until } from "../support/until.ts";
 staysQuiet();
 let cluster: RedisCluster;
 const undo: (() => unknown)[] = [];
+/** A reconnect may take more tries than ioredis makes by default before it gives up a command. */
+const PATIENT = { maxRetriesPerRequest: null };
 beforeAll(async () => {
   cluster = await RedisCluster.launch();
 });
@@ -35,7 +37,7 @@ type Open = (user: User) => {
 const onIoredis =
   (Library: typeof Cluster, where: "redisOptions" | "nodes"): Open =>
   (user) => {
-    const redis = new Library([...(cluster.address.nodes ?? [])], { redisOptions: { ...user } });
+    const redis = new Library([...(cluster.address.nodes ?? [])], { redisOptions: { ...user, ...PATIENT } });
     redis.on("error", () => {});
     undo.push(() => redis.disconnect());
     let current = user.password;
@@ -76,7 +78,7 @@ it.each<[string, "shared" | "own", Open]>([
 ])("%s, connection %s: a Cluster's locks survive a rotated password", async (_, connection, open) => {
   const user = await addUser(cluster, "~*", "&*", "+@all");
   const { redis, change } = open(user);
-  const other = cluster.connect();
+  const other = cluster.connect(PATIENT);
   undo.push(() => other.disconnect());
   const others = createLockClient(other as unknown as ClusterLike);
   undo.push(() => others.close({ grace: 0 }));

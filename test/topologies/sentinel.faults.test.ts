@@ -18,11 +18,14 @@ staysQuiet();
 let group: SentinelGroup;
 let duet: Duet;
 
+/** By default ioredis gives up a command after 3 s of tries, and a failover may take longer. */
+const PATIENT = { maxRetriesPerRequest: null };
+
 beforeAll(async () => {
   group = await SentinelGroup.launch();
 });
 beforeEach(async () => {
-  duet = await Duet.of(() => group.connect());
+  duet = await Duet.of(() => group.connect(PATIENT));
 });
 afterEach(async () => {
   await duet.end();
