@@ -40,6 +40,7 @@ describe.each(inTurn(["ioredis", "redis", "redis5"]))("beside %s alone, the prog
     ["a server", () => [server.url]],
     ["a database", () => [`${server.url}/3`]],
     ["REDIS_URL", () => ["", [], { REDIS_URL: `${server.url}/4` }]],
+    ["REDIS_URL with parameters", () => ["", [], { REDIS_URL: `${server.url}?family=0&db=4` }]],
     ["a server that speaks TLS", () => [secure.url, [], { NODE_EXTRA_CA_CERTS: ca }]],
     ["a Cluster", () => [cluster.servers.map(({ url }) => url).join(","), ["--cluster"]]],
     ["sentinels", () => [`redis://127.0.0.1:1,${sentinel.url}`, ["--sentinel", GROUP]]],

@@ -369,7 +369,7 @@ describe("doctor", () => {
         .finished;
       expect(code).toBe(69);
       expect(stdout).toMatch(
-        /^✔ 1 locks are held, the oldest .*; 1 are waited for, the longest for .* \(held\)\.$/m,
+        /^✔ 1 lock is held, the oldest .*; 1 is waited for, the longest for .* \(held\)\.$/m,
       );
       expect(stdout).toMatch(/^✔ No callers wait for each other/m);
       expect(stdout).toMatch(/^✘ Messages do not arrive/m);

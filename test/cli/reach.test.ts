@@ -1,9 +1,13 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { reach } from "../../src/tools/cli/reach.ts";
 import { whyNot } from "../../src/tools/cli/why-not.ts";
-import { Cli } from "../support/cli.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { makeCertificates } from "../support/certificates.ts";
+import { Cli, temporary } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 
@@ -96,6 +100,7 @@ describe("a Redis that refuses its clients", () => {
       db: 0,
       isCluster: false,
       sentinel: undefined,
+      family: 0 as const,
     };
     const since = performance.now();
     const addresses = [{ host, port: Number(port) }];
@@ -126,6 +131,59 @@ it("a server that hangs up at once is reported as one that may want TLS", async 
   } finally {
     server.close();
   }
+});
+
+describe("a Redis that speaks TLS", () => {
+  let server: LocalServer;
+  let ca: string;
+  beforeAll(async () => {
+    const tls = await makeCertificates(temporary());
+    ({ ca } = tls);
+    server = await launchServer({ prepare: async () => ({ tls }) });
+  });
+  afterAll(() => server.stop());
+
+  it.each([
+    ["rediss://127.0.0.1", () => "", "NODE_EXTRA_CA_CERTS=<file> names a private one"],
+    ["rediss://127.0.0.1", () => own.url, "the file of NODE_EXTRA_CA_CERTS, redis://127"],
+    [
+      "rediss://localhost",
+      () => ca,
+      "its certificate is for another host (Host: localhost. is not cert's CN",
+    ],
+    ["redis://127.0.0.1", () => ca, "it may want TLS (rediss://)"],
+  ])("is reported at %s with what to do about its certificate", async (address, file, why) => {
+    const env = { NODE_EXTRA_CA_CERTS: file() };
+    const { code, stderr } = await new Cli(`${address}:${server.port}`, ["ls"], { env }).finished;
+    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining(why) });
+  });
+
+  it("says that it wants a certificate of its clients, in both versions of TLS", async () => {
+    const { url, port } = server;
+    const admin = new Redis({ host: "127.0.0.1", port, tls: { ca: readFileSync(ca) } });
+    await admin.config("SET", "tls-auth-clients", "yes");
+    for (const version of ["TLSv1.2", "TLSv1.2 TLSv1.3"]) {
+      await admin.config("SET", "tls-protocols", version);
+      const { code, stderr } = await new Cli(url, ["ls"], { env: { NODE_EXTRA_CA_CERTS: ca } }).finished;
+      expect({ code, stderr }).toEqual({
+        code: 69,
+        stderr: expect.stringMatching(/wants? a certificate of its clients/),
+      });
+    }
+    admin.disconnect();
+  });
+});
+
+it.each([
+  ["?tls=true", "REDIS_URL has the parameter 'tls', which holdfast does not read: it reads family and db"],
+  ["?family=5", "The parameter family of REDIS_URL is 0, 4 or 6."],
+  ["/2?db=3", "REDIS_URL names two databases, 2 and 3."],
+  ["/x", "REDIS_URL takes an address such as redis://host:6379/0"],
+])("an address that ends with %s is refused, with where it was given", async (end, message) => {
+  const env = { REDIS_URL: `redis://:sesame@127.0.0.1:1${end}` };
+  const { code, stderr } = await new Cli("", ["ls"], { env }).finished;
+  expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(message) });
+  expect(stderr).not.toContain("sesame");
 });
 
 it.each([

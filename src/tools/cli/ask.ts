@@ -5,6 +5,8 @@ import type { Address } from "./why-not.ts";
 /** How to ask. */
 export interface Asking {
   readonly isTls: boolean;
+  /** The version of IP; 0: either. */
+  readonly family: number;
   readonly signal: AbortSignal;
   /** How long the server may be silent, in ms. */
   readonly patience: number;
@@ -21,10 +23,11 @@ export interface Asking {
 export async function ask(
   { host, port }: Address,
   commands: readonly (readonly string[])[],
-  { isTls, signal, patience }: Asking,
+  { isTls, family, signal, patience }: Asking,
 ): Promise<unknown> {
   signal.throwIfAborted();
-  const socket: Socket = isTls ? connectTls({ host, port }) : connectSocket({ host, port });
+  const where = { host, port, family };
+  const socket: Socket = isTls ? connectTls(where) : connectSocket(where);
   const end = (): void => void socket.destroy();
   signal.addEventListener("abort", end);
   try {

@@ -1,10 +1,11 @@
 import { createLockClient, type LockClient, type LockClientOptions } from "../../index.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { visible } from "../../util/visible.ts";
 import type { CommonValues } from "./command.ts";
 import { UsageError } from "./exit-codes.ts";
 import { library } from "./library.ts";
 import type { Connection } from "./open.ts";
-import { type Patience, reach, type Target } from "./reach.ts";
+import { type Family, type Patience, reach, type Target } from "./reach.ts";
 import { showAddress, whyNot } from "./why-not.ts";
 
 /** A connection that this program has opened, and a lock client on it. */
@@ -21,7 +22,12 @@ type Given = Pick<CommonValues, "redis" | "cluster" | "sentinel" | "prefix">;
 
 /** Flags override HOLDFAST_*, which overrides REDIS_URL. */
 function settings(given: Given, env = process.env) {
-  const address = given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || undefined);
+  const named = [
+    ["--redis", given.redis],
+    ["HOLDFAST_REDIS", env.HOLDFAST_REDIS || undefined],
+    ["REDIS_URL", env.REDIS_URL || undefined],
+  ] as const;
+  const [source, address] = named.find(([, text]) => text !== undefined) ?? ["--redis", undefined];
   const urls = (address ?? "redis://127.0.0.1:6379").split(",");
   const sentinel = given.sentinel ?? (env.HOLDFAST_SENTINEL || undefined);
   const isCluster = given.cluster ?? /^(1|true|yes)$/.test(env.HOLDFAST_CLUSTER ?? "");
@@ -32,7 +38,13 @@ function settings(given: Given, env = process.env) {
     throw new UsageError(
       "Several addresses are those of a Cluster (--cluster) or of sentinels (--sentinel <name>).",
     );
-  return { nodes: urls.map(readAddress), isGuess: address === undefined, sentinel, isCluster, prefix };
+  return {
+    nodes: urls.map((url) => readAddress(url, source)),
+    isGuess: address === undefined,
+    sentinel,
+    isCluster,
+    prefix,
+  };
 }
 
 interface Address {
@@ -42,34 +54,65 @@ interface Address {
   readonly password: string;
   readonly db: number;
   readonly isTls: boolean;
+  readonly family: Family;
 }
 
-/** "host:port" is enough. */
-function readAddress(given: string): Address {
+/** "host:port" is enough. `source`: where it was given, for messages. */
+function readAddress(given: string, source: string): Address {
   const text = given.includes("://") ? given : `redis://${given}`;
   const url = URL.canParse(text) ? new URL(text) : null;
   // The text may contain a password, so it is not repeated.
   const path = /^\/?(\d*)$/.exec(url?.pathname ?? "");
   // An unreadable number must not become database 0, where no other process has this lock.
-  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null || url.search)
+  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null)
     throw new UsageError(
-      "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; after the host may come the number of a database, and nothing else.",
+      `${source} takes an address such as redis://host:6379/0, or rediss:// for TLS; after the host may come the number of a database, and nothing else.`,
     );
+  const { family, db } = readParameters(url, source);
+  if (path[1] && db !== null && db !== Number(path[1]))
+    throw new UsageError(`${source} names two databases, ${Number(path[1])} and ${db}.`);
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: Number(url.port || 6379),
-    username: decoded(url.username),
-    password: decoded(url.password),
-    db: Number(path[1]),
+    username: decoded(url.username, source),
+    password: decoded(url.password, source),
+    db: db ?? Number(path[1]),
     isTls: url.protocol === "rediss:",
+    family,
   };
 }
 
-function decoded(text: string): string {
+/**
+ * The parameters of an address that ioredis reads there too. Another one may say which Redis is
+ * meant, or how to get in, so it is not ignored.
+ */
+function readParameters(
+  { searchParams }: URL,
+  source: string,
+): { readonly family: Family; readonly db: number | null } {
+  let [family, db]: [Family, number | null] = [0, null];
+  for (const [name, text] of searchParams) {
+    const isWhole = /^\d{1,9}$/.test(text);
+    if (name === "family" && isFamily(Number(text)) && isWhole) family = Number(text) as Family;
+    else if (name === "db" && isWhole) db = Number(text);
+    else if (name === "family") throw new UsageError(`The parameter family of ${source} is 0, 4 or 6.`);
+    else if (name === "db") throw new UsageError(`The parameter db of ${source} is a number.`);
+    // Its value may be a password.
+    else
+      throw new UsageError(
+        `${source} has the parameter ${quoteWhole(name)}, which holdfast does not read: it reads family and db${name === "tls" ? ", and rediss:// stands for TLS" : ""}.`,
+      );
+  }
+  return { family, db };
+}
+
+const isFamily = (number: number): number is Family => number === 0 || number === 4 || number === 6;
+
+function decoded(text: string, source: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new UsageError("A % in the user or the password of --redis is written %25.");
+    throw new UsageError(`A % in the user or the password of ${source} is written %25.`);
   }
 }
 
@@ -84,12 +127,12 @@ export async function connect(
 ): Promise<Connected> {
   const { nodes, isGuess, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
-  const { username, password, db, isTls } = first;
+  const { username, password, db, isTls, family } = first;
   if (isCluster && db !== 0) throw new UsageError("A Cluster has only database 0.");
   const open = await library();
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
   const login = { username, password, isTls };
-  const target: Target = { addresses, isGuess, login, db, isCluster, sentinel };
+  const target: Target = { addresses, isGuess, login, db, isCluster, sentinel, family };
   const reached = await reach(target, patience);
   const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
   // A library asks one sentinel after the other, and would wait long for a silent one.

@@ -7,6 +7,7 @@ import { DeadlockReport, type KnownDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
+import { many } from "./many.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };
@@ -80,7 +81,7 @@ function ofCheck({ problems, warnings, unknown, servers }: Check): Finding[] {
           ]
         : []),
       ...(replicas !== null && !problems.some((one) => /replicas/.test(one))
-        ? [["✔", `${place} has ${replicas} replicas.`] as const]
+        ? [["✔", `${place} has ${many(replicas, "replica")}.`] as const]
         : []),
     ],
   );
@@ -137,7 +138,7 @@ function ofLeftovers(left: Leftovers): Finding[] {
     longestWait && `, the longest for ${showDuration(longestWait.waitedFor)} (${visible(longestWait.name)})`;
   const count: Finding = [
     "✔",
-    `${heldLocks} locks are held${held ?? ""}; ${waitedLocks} are waited for${wait ?? ""}.`,
+    `${many(heldLocks, "lock is", "locks are")} held${held ?? ""}; ${many(waitedLocks, "is", "are")} waited for${wait ?? ""}.`,
   ];
   const stuck = endless.map(
     (name): Finding => [

@@ -10,6 +10,7 @@ import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
 import { LISTING } from "./listing.ts";
 import { type Looked, lookAt } from "./look.ts";
+import { many } from "./many.ts";
 import type { Painted } from "./output.ts";
 
 const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };
@@ -42,7 +43,7 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
  */
 export function linesOf(lock: Listed & Partial<Looked>, lengths?: LeaseLengths): (string | Painted)[] {
   const { kind, name, holders, waiters, kept, permits, value } = lock;
-  const of = permits === null ? "" : ` of ${permits} permits`;
+  const of = permits === null ? "" : ` of ${many(permits, "permit")}`;
   const lines: (string | Painted)[] = [{ style: "bold", text: `${visible(name)} (${kind}${of})` }];
   if (holders.length === 0) lines.push("  free");
   for (const one of holders) {
@@ -68,8 +69,8 @@ export function linesOf(lock: Listed & Partial<Looked>, lengths?: LeaseLengths):
 
 function waitingInWords(lock: Listed): string {
   const [processes, callers] = [waitingProcesses(lock), lock.waiters?.length ?? 0];
-  const count = processes === 1 ? "1 waiting process" : `${processes} waiting processes`;
-  return processes === callers ? count : `${count}, with ${callers} callers`;
+  const count = many(processes, "waiting process", "waiting processes");
+  return processes === callers ? count : `${count}, with ${many(callers, "caller")}`;
 }
 
 export const INSPECT = command(

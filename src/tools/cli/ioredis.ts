@@ -6,12 +6,13 @@ const SENTINEL = 1_000;
 
 export const openIoredis =
   ({ Redis, Cluster }: typeof Ioredis): Open =>
-  async ({ addresses, login, db, isCluster, sentinel }, failed) => {
+  async ({ addresses, login, db, isCluster, sentinel, family }, failed) => {
     const { username, password, isTls } = login;
     const admission = {
       ...(username && { username }),
       ...(password && { password }),
       ...(isTls && { tls: {} }),
+      family,
     };
     const common = {
       ...admission,

@@ -17,7 +17,7 @@ type Made = NodeRedisLike & {
 
 export const openNodeRedis =
   ({ createClient, createCluster, createSentinel, ErrorReply }: typeof NodeRedis): Open =>
-  async ({ addresses, login, db, isCluster, sentinel }, failed, signal) => {
+  async ({ addresses, login, db, isCluster, sentinel, family }, failed, signal) => {
     const { username, password, isTls } = login;
     const report = (error: unknown): void => {
       if (error instanceof ErrorReply) failed(named(error));
@@ -28,6 +28,7 @@ export const openNodeRedis =
       ...((username || password) && { username: username || "default", password }),
       socket: {
         ...(isTls && { tls: true as const }),
+        family,
         reconnectStrategy: (tries: number) => Math.min(tries * 50, 2_000),
       },
     };

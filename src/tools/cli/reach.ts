@@ -13,6 +13,9 @@ interface Login {
   readonly isTls: boolean;
 }
 
+/** The version of IP in use; 0: either. */
+export type Family = 0 | 4 | 6;
+
 /** The Redis that the command line names. */
 export interface Target {
   readonly addresses: readonly Address[];
@@ -23,6 +26,7 @@ export interface Target {
   readonly isCluster: boolean;
   /** The name of the primary, if the addresses are those of sentinels. */
   readonly sentinel: string | undefined;
+  readonly family: Family;
 }
 
 /** How long to try. */
@@ -98,15 +102,15 @@ async function lookAtAll(target: Target, signal: AbortSignal, patience: number):
 }
 
 async function look(address: Address, target: Target, ends: AbortSignal, patience: number): Promise<Address> {
-  const { sentinel, login } = target;
+  const { sentinel, login, family } = target;
   const isTls = sentinel === undefined && login.isTls;
   const over = new AbortController();
   const signal = AbortSignal.any([ends, over.signal]);
   let primary: Address | null = null;
   try {
-    const asked = ask(address, questions(target), { isTls, signal, patience });
+    const asked = ask(address, questions(target), { isTls, family, signal, patience });
     asked.catch(() => {}); // In case TLS is refused first.
-    const reply = await Promise.race([asked, ...(isTls ? [refusesTls(address, signal)] : [])]);
+    const reply = await Promise.race([asked, ...(isTls ? [refusesTls(address, family, signal)] : [])]);
     if (sentinel !== undefined) primary = primaryOf(reply, sentinel);
   } catch (error) {
     ends.throwIfAborted();
@@ -143,11 +147,11 @@ function primaryOf(reply: unknown, sentinel: string): Address {
  * Rejects if the server answers without TLS, as a TLS server never does; otherwise it stays
  * pending.
  */
-async function refusesTls({ host, port }: Address, signal: AbortSignal): Promise<never> {
+async function refusesTls({ host, port }: Address, family: Family, signal: AbortSignal): Promise<never> {
   await pause(HANDSHAKE, undefined, { signal }).catch(() => {});
   return new Promise((_, reject) => {
     if (signal.aborted) return;
-    const socket = connectSocket(port, host, () => socket.write("PING\r\n"));
+    const socket = connectSocket({ host, port, family }, () => socket.write("PING\r\n"));
     signal.addEventListener("abort", () => socket.destroy());
     socket.on("error", () => {});
     socket.once("data", (data) => {

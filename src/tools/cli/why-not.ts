@@ -20,6 +20,8 @@ export class NotReached extends ExitError {
 
 /** Node.js's code for an answer that is not TLS. */
 export const NO_TLS = "EPROTO";
+/** The code, or the beginning of the code, of an error of TLS. */
+const OF_TLS = /^(EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
 export const showAddress = ({ host, port }: Address): string =>
   `${host.includes(":") ? `[${visible(host)}]` : visible(host)}:${port}`;
@@ -44,14 +46,34 @@ export function whyNot(
     return null;
   }
   const isSilent = code === "ETIMEDOUT" || message === "Command timed out";
-  const known = isSilent ? `no answer in ${showDuration(patience)}` : WORDS[code ?? ""];
+  const known = isSilent ? `no answer in ${showDuration(patience)}` : (ofTls(error) ?? WORDS[code ?? ""]);
   const shown = code === undefined ? "" : ` (${code})`;
   const hint = isGuess ? "; --redis or HOLDFAST_REDIS says where Redis is" : "";
   return new NotReached(
     `Redis at ${where} cannot be reached: ${known ?? words ?? message}${shown}${hint}.`,
-    known === undefined ? mayPass : code !== NO_TLS,
+    known === undefined ? mayPass : !OF_TLS.test(code ?? ""),
   );
 }
+
+/** What is wrong with the certificates, and what to do; undefined: they are not the cause. */
+function ofTls(error: unknown): string | undefined {
+  const { code = "", message, reason } = error as NodeJS.ErrnoException & { reason?: string };
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return `its certificate is for another host (${visible(reason ?? "").replace(/\.$/, "")}): give the host that the certificate names`;
+  // The server speaks TLS if it ends the handshake with an alert.
+  if (code === NO_TLS && /\balert\b/.test(message))
+    return "the server ended the TLS handshake: it may want a certificate of its clients, or another version of TLS";
+  if (!UNTRUSTED.test(code)) return;
+  const { NODE_EXTRA_CA_CERTS: file } = process.env;
+  return `Node.js does not know the authority of its certificate: ${
+    file
+      ? `the file of NODE_EXTRA_CA_CERTS, ${visible(file)}, lacks it, or cannot be read`
+      : "NODE_EXTRA_CA_CERTS=<file> names a private one"
+  }`;
+}
+
+/** Codes for a certificate of no known authority. */
+const UNTRUSTED = /^(SELF_SIGNED_CERT_|DEPTH_ZERO_SELF_|UNABLE_TO_(VERIFY_LEAF|GET_ISSUER)|CERT_UNTRUSTED)/;
 
 const CLOSED = "the server closed the connection, as it may want TLS (rediss://)";
 
@@ -67,6 +89,9 @@ const REPLIES: readonly (readonly [pattern: RegExp, words: string, mayPass?: tru
   [/^Connection is closed|connection close$/, CLOSED, true],
 ];
 
+const WANTS_CERTIFICATE =
+  "the server wants a certificate of its clients (tls-auth-clients), and holdfast has none to give";
+
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
   // A container has no name before it runs.
@@ -76,5 +101,10 @@ const WORDS: Readonly<Record<string, string>> = {
   ENETUNREACH: "there is no route to its network",
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  CERT_NOT_YET_VALID: "its certificate is not valid yet, by the clock of this machine",
+  // The alert for a missing certificate, in TLS 1.3 and in earlier versions.
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: WANTS_CERTIFICATE,
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: WANTS_CERTIFICATE,
   [NO_TLS]: "the server does not speak TLS there, so give redis://, or another port",
 };

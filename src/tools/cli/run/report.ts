@@ -59,7 +59,10 @@ export async function holderInWords(locks: LockClient, name: string, wanted: Wan
   if (wanted.kind === "permit") {
     const { holders, permits } = await locks.semaphore(name).inspect();
     const [first] = holders;
-    return first ? `${quoteWhole(name)}: all ${permits} slots are in use, one by ${showParty(first)}` : null;
+    if (!first || permits === null) return null;
+    return permits === 1
+      ? heldBy(name, showParty(first))
+      : `${quoteWhole(name)}: all ${permits} slots are in use, one by ${showParty(first)}`;
   }
   if (wanted.kind === "lock") {
     const { holder } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
