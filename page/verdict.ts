@@ -1,3 +1,4 @@
+import { memoryTrouble } from "../src/tools/ui/memory.ts";
 import { LONG_WAIT, type Shown, type ShownLock, type ShownRestart } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { at, h, say } from "./dom.ts";
@@ -7,8 +8,6 @@ import { grow, tick } from "./ticking.ts";
 
 /** ms from which a wait is a problem. */
 const TOO_LONG = 60_000;
-/** Percent of the memory in use from which Redis is nearly full. */
-const NEARLY_FULL = 90;
 /** ms of age from which data is called stale: from then on nothing is said to be well. */
 export const STALE = 6_000;
 
@@ -102,14 +101,10 @@ export function admit(title: string, why: string): void {
 }
 
 function factsIn(seen: Shown): Fact[] {
-  const { deadlocks, deadlocked, worst, longWaits, oldest, oldHolds, restart, memory, server } = seen;
+  const { deadlocks, deadlocked, worst, longWaits, oldest, oldHolds, restart, server } = seen;
+  const memory = memoryTrouble(seen.memory);
   const found: Fact[] = [];
-  if (memory === 100)
-    found.push({
-      title: "Redis is full",
-      level: "bad",
-      text: () => ["its memory has reached maxmemory, so new calls cannot take locks"],
-    });
+  if (memory?.isFull) found.push({ title: memory.title, level: "bad", text: () => [memory.text] });
   if (deadlocks)
     found.push({
       title: deadlocks === 1 ? "Deadlock" : many(deadlocks, "deadlock"),
@@ -141,12 +136,7 @@ function factsIn(seen: Shown): Fact[] {
       level: "long",
       text: () => [`it answered after ${time(server.roundTrip)}, and each lock takes at least as long`],
     });
-  if (memory !== null && memory >= NEARLY_FULL && memory < 100)
-    found.push({
-      title: "Redis is nearly full",
-      level: "long",
-      text: () => [`${memory} % of maxmemory is in use, and at 100 % new calls cannot take locks`],
-    });
+  if (memory && !memory.isFull) found.push({ title: memory.title, level: "long", text: () => [memory.text] });
   const [deaf] = seen.deaf;
   if (deaf)
     found.push({

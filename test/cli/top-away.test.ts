@@ -87,6 +87,7 @@ describe.skipIf(!hasScript)("top", () => {
     await top.says("1 held, 0 waited for");
     // Answers take 3 s, and a listing several of them. No answer fails.
     proxy.delay(1_500);
+    await shows(top, /Redis is slow: a round trip takes 3\.\d s\./);
     await shows(top, /Last answer \d+ s ago(?!:)/);
     const [head = "", ...lines] = screen(top).split("\r\n");
     expect(head).toContain(YELLOW);
@@ -101,6 +102,7 @@ describe.skipIf(!hasScript)("top", () => {
     onTestFinished(() => admin.disconnect());
     await admin.config("SET", "maxmemory", "1");
     await expect(admin.set("x", "y")).rejects.toThrow(/OOM/);
+    await shows(top, /Redis is full: its memory has reached maxmemory, so new calls cannot take locks\./);
     const keys = async (typed: string, said: RegExp) => {
       top.child.stdin?.write(typed);
       await shows(top, said);
@@ -108,5 +110,27 @@ describe.skipIf(!hasScript)("top", () => {
     await keys("b", /order:42: .*Type its name to force-release it/);
     await keys("order:42\r", /Force-released 'order:42'\./);
     await shows(top, /0 held, 0 waited for/);
+    await admin.config("SET", "maxmemory", "0");
+    await until(() => !screen(top).includes("Redis is full"));
+  });
+
+  it("says that it reads the locks, and how many it has, until all were read once", async () => {
+    const { server } = await stage();
+    const redis = new Redis(server.url);
+    const locks = createLockClient(redis);
+    await Promise.all(Array.from({ length: 500 }, (_, i) => locks.lock(`bulk:${i}`).lock()));
+    const proxy = await TcpProxy.start(server);
+    onTestFinished(async () => {
+      await proxy.stop();
+      await locks.close({ grace: 0 });
+      redis.disconnect();
+    });
+    proxy.delay(150);
+    const top = Cli.inTerminal(proxy.url, ["top"]);
+    await top.says("Reading the locks …");
+    await shows(top, /Reading the locks … \d+ so far/);
+    proxy.delay(0);
+    await shows(top, /501 held, 0 waited for/);
+    expect(top.stdout).not.toMatch(/(?<!\d)\d{1,2} held/);
   });
 });

@@ -15,6 +15,8 @@ export interface Connected {
   readonly redis: Connection["redis"];
   /** "(redis.example:6379, database 2, prefix hf:)", for sentences about what is not there. */
   readonly where: string;
+  /** ms from the attempt to connect to the first answer. */
+  readonly firstAnswer: number;
   close(): Promise<void>;
 }
 
@@ -133,7 +135,9 @@ export async function connect(
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
   const login = { username, password, isTls };
   const target: Target = { addresses, isGuess, login, db, isCluster, sentinel, family };
+  const since = performance.now();
   const reached = await reach(target, patience);
+  const firstAnswer = performance.now() - since;
   const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
   // A library asks one sentinel after the other, and would wait long for a silent one.
   const ordered = [reached, ...addresses.filter((one) => one !== reached)];
@@ -155,6 +159,7 @@ export async function connect(
       return connection.redis;
     },
     where: `(${looked.flat().join(", ")})`,
+    firstAnswer,
     close: async () => {
       await locks.close({ grace: 0 });
       connection.close();

@@ -6,17 +6,14 @@ import { type Connected, connect } from "./connection.ts";
 import { DeadlockReport, type KnownDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { SLOW } from "./health.ts";
 import { type Latency, measure } from "./latency.ts";
 import { many } from "./many.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each check may take. Default: 5s") };
 
-/**
- * A figure above this, in ms, is worth investigating; a lost message is detected after 1.5 s or
- * more.
- */
-const SLOW = 50;
+/** A lost message is detected after 1.5 s or more. */
 const LOST = 1_000;
 
 /** One line of the answer: fine, wrong, a risk, or unknown. */

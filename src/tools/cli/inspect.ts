@@ -8,6 +8,7 @@ import { connect } from "./connection.ts";
 import { DeadlockReport, sayDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
+import { healthReport } from "./health.ts";
 import { LISTING } from "./listing.ts";
 import { type Looked, lookAt } from "./look.ts";
 import { many } from "./many.ts";
@@ -19,6 +20,7 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
   const name = nameOf(positionals, rest, values, "holdfast inspect takes one name; holdfast ls lists them.");
   const connected = await connect(values);
   const { locks, where, close } = connected;
+  const sayHealth = healthReport(connected, output);
   try {
     const isWanted = (one: Pick<Listed, "kind" | "name">) =>
       one.name === name && (values.kind === undefined || one.kind === values.kind);
@@ -33,6 +35,8 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
     sayDeadlocks(deadlocks, output);
     return EXIT.ok;
   } finally {
+    // Also if the reading failed: it may be why.
+    await sayHealth();
     await close();
   }
 }

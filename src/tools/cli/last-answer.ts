@@ -21,6 +21,11 @@ export class LastAnswer {
     this.#trouble = operatorsReason(error);
   }
 
+  /** No answer has come, and nothing has failed: nothing can be said of the locks. */
+  get isAwaited(): boolean {
+    return this.#at === null && this.#trouble === null;
+  }
+
   /** The colour of the sentence; null: the display is up to date, as far as is known. */
   get colour(): "yellow" | "red" | null {
     if (this.#trouble !== null) return "red";

@@ -6,6 +6,7 @@ import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { DeadlockReport, matching, sayDeadlocks } from "./deadlocks.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
+import { healthReport } from "./health.ts";
 import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
 import { table } from "./table.ts";
@@ -25,6 +26,7 @@ async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     throw new UsageError("--json and --plain are two formats: give one of them.");
   const connected = await connect(values);
   const { locks, where, close } = connected;
+  const sayHealth = healthReport(connected, output);
   try {
     const deadlocks = new DeadlockReport(connected, matching(match, values.kind)).once();
     const found: Listed[] = [];
@@ -44,6 +46,8 @@ async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     sayDeadlocks(await deadlocks, output);
     return EXIT.ok;
   } finally {
+    // Also if the reading failed: it may be why.
+    await sayHealth();
     await close();
   }
 }

@@ -13,6 +13,7 @@ import { type Connected, connect } from "./connection.ts";
 import { DeadlockReport, type KnownDeadlocks, matching, sayDeadlocks } from "./deadlocks.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
+import { Health, healthReport } from "./health.ts";
 import { linesOf } from "./inspect.ts";
 import { LastAnswer } from "./last-answer.ts";
 import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
@@ -50,11 +51,13 @@ async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): P
     if (process.stdout.isTTY && process.stdin.isTTY && !values.json)
       return await new Screen(connected, match, values, output).run();
     // Without a terminal: print the present state once.
+    const sayHealth = healthReport(connected, output);
     const deadlocks = new DeadlockReport(connected, matching(match, values.kind)).once();
     for (const row of sorted(await all(connected, match, values), values.sort)) {
       if (values.json) output.printJson(row);
       else output.printTabbed(cellsOf(row));
     }
+    await sayHealth();
     sayDeadlocks(await deadlocks, output);
     return EXIT.ok;
   } finally {
@@ -62,26 +65,31 @@ async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): P
   }
 }
 
+/** `found` is called with the number of locks so far. */
 async function all(
   { locks }: Connected,
   match: string | undefined,
   values: ListingValues,
   signal?: AbortSignal,
+  found: (count: number) => void = () => {},
 ) {
-  const found: Listed[] = [];
-  for await (const lock of listed(locks, match, values, signal)) found.push(lock);
-  return found;
+  const rows: Listed[] = [];
+  for await (const lock of listed(locks, match, values, signal)) found(rows.push(lock));
+  return rows;
 }
 
 /** The table, redrawn after every listing and at each key. */
 class Screen {
   readonly #connected: Connected;
   readonly #deadlocks: DeadlockReport;
+  readonly #health: Health;
   readonly #match: string | undefined;
   readonly #output: Output;
   readonly #leaving = new AbortController();
   #values: ListingValues;
   #rows: readonly Listed[] = [];
+  /** How many locks the listing under way has found. */
+  #found = 0;
   #known: KnownDeadlocks = { found: [], missing: null };
   #filter = "";
   /** Is the filter being typed? */
@@ -109,6 +117,7 @@ class Screen {
   constructor(connected: Connected, match: string | undefined, values: ListingValues, output: Output) {
     this.#connected = connected;
     this.#deadlocks = new DeadlockReport(connected, matching(match, values.kind));
+    this.#health = new Health(connected);
     this.#match = match;
     this.#values = values;
     this.#output = output;
@@ -126,8 +135,11 @@ class Screen {
     stdin.on("keypress", onKey);
     stdout.on("resize", draw);
     stdout.write(ENTER);
-    // An unanswered listing draws nothing, and time goes on.
-    const clock = setInterval(() => this.#last.colour !== null && this.#draw(), PERIOD);
+    this.#draw();
+    // A listing under way draws nothing, and time goes on.
+    const clock = setInterval(() => {
+      if (this.#last.isAwaited || this.#last.colour !== null) this.#draw();
+    }, PERIOD);
     try {
       while (!signal.aborted) {
         await this.#look(signal);
@@ -149,8 +161,11 @@ class Screen {
   async #look(signal: AbortSignal): Promise<void> {
     const since = performance.now();
     try {
+      void this.#health.refresh();
       const deadlocks = this.#deadlocks.look();
-      this.#rows = await all(this.#connected, this.#match, this.#values, signal);
+      this.#rows = await all(this.#connected, this.#match, this.#values, signal, (count) => {
+        this.#found = count;
+      });
       this.#took = performance.now() - since;
       const holders = this.#rows.flatMap((lock) => lock.holders);
       this.#lengths.see(holders, since, since + this.#took);
@@ -164,6 +179,7 @@ class Screen {
   /** The number of locks, or since when they are unknown. */
   get #head(): string {
     if (this.#last.colour !== null) return this.#last.sentence;
+    if (this.#last.isAwaited) return `Reading the locks …${this.#found > 0 ? ` ${this.#found} so far` : ""}`;
     const waited = this.#rows.filter(isWaited).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
     return `${held} held, ${waited} waited for, listed in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
@@ -271,6 +287,14 @@ class Screen {
     if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
+  /** What is wrong with Redis. Of one that has gone, what was wrong before. */
+  #troubles(columns: number): Painted[] {
+    const style = (isBad: boolean) => (this.#last.colour === "red" ? "dim" : isBad ? "red" : "yellow");
+    return this.#health.facts.flatMap(({ isBad, text }) =>
+      wrapped(text, columns, INDENT).map((line) => ({ style: style(isBad), text: line })),
+    );
+  }
+
   /** The first deadlock; nothing where all is well. At most half of the screen. */
   #alarms(columns: number, height: number): Painted[] {
     const { found, missing } = this.#known;
@@ -312,7 +336,7 @@ class Screen {
     const { colour } = this.#last;
     const filter =
       this.#isTyping || this.#filter !== "" ? `  /${this.#filter}${this.#isTyping ? "_" : ""}` : "";
-    const alarms = this.#alarms(columns, height);
+    const alarms = [...this.#troubles(columns), ...this.#alarms(columns, height)];
     const room = Math.max(1, height - 4 - alarms.length);
     const [first] = shown;
     if (this.#selected === "" && first) this.#selected = keyOf(first);
