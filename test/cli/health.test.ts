@@ -82,3 +82,14 @@ it("says how slow Redis is, and a listing that fails for it has 69", async () =>
   expect(late).toMatchObject({ code: 69, stdout: "" });
   expect(late.stderr).toMatch(/Redis is slow: its first answer took [\d.]+ s\.\n.*could not be listed/s);
 });
+
+it("doctor does not blame messages for a Redis that is too slow to measure hand-offs", async () => {
+  const proxy = await TcpProxy.start(server);
+  onTestFinished(() => proxy.stop());
+  proxy.delay(400);
+  const { code, stdout } = await new Cli(proxy.url, ["doctor"]).finished;
+  expect(code).toBe(69);
+  expect(stdout).toMatch(/✘ A round trip takes \d{3,} ms: put Redis nearer/);
+  expect(stdout).toContain("? Hand-offs were not measured: Redis was too slow for them");
+  expect(stdout).not.toContain("SUBSCRIBE");
+});
