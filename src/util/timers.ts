@@ -52,6 +52,7 @@ export class Timers {
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
   #armed = Number.POSITIVE_INFINITY;
+  #isStopped = false;
 
   /**
    * `isPatient`: callbacks run after the replies and messages that came while this process was
@@ -70,6 +71,18 @@ export class Timers {
 
   /** Rings the alarms that are due, after the clock was advanced. */
   look(): void {
+    this.#fire();
+  }
+
+  /** None rings until `go()`: a test makes the client stand still, as a process may. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#disarm();
+  }
+
+  /** Rings those that were due meanwhile. */
+  go(): void {
+    this.#isStopped = false;
     this.#fire();
   }
 
@@ -101,6 +114,7 @@ export class Timers {
   }
 
   #arm(at: number): void {
+    if (this.#isStopped) return;
     this.#disarm();
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - clocks.mono.now())), TIMER_MAX);

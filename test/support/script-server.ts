@@ -6,6 +6,7 @@ import { RedisError, type Reply } from "../../src/tools/testing/keyspace.ts";
 import { MemoryLink } from "../../src/tools/testing/memory-link.ts";
 import { MemoryRedis } from "../../src/tools/testing/memory-redis.ts";
 import { TestNetwork } from "../../src/tools/testing/test-network.ts";
+import { TestProcess } from "../../src/tools/testing/test-process.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { standIns } from "./link.ts";
 import { loadScripts } from "./load-scripts.ts";
@@ -121,7 +122,7 @@ async function launched(args: string[]): Promise<ScriptServer> {
 function inMemory(): ScriptServer {
   // With the digits below 1 ms, as a server's clock has them.
   const redis = new MemoryRedis(() => (performance.timeOrigin + performance.now()) * 1_000);
-  const network = Object.assign(new TestNetwork(), { redis });
+  const network = new TestProcess(Object.assign(new TestNetwork(), { redis }));
   return {
     redis: connectionTo(redis),
     get local(): never {

@@ -1,12 +1,19 @@
 import { performance } from "node:perf_hooks";
 import { pauses } from "../../util/abort.ts";
 import { clocks } from "../../util/clock.ts";
-import type { Timers } from "../../util/timers.ts";
-import { settled } from "./test-network.ts";
+import { settled } from "./test-process.ts";
 
 /** How far the clocks of this process were advanced, in ms, and whether they can be. */
 let ahead = 0;
 let isOwn = false;
+
+/** What happens at times of the clock. */
+export interface Timed {
+  /** When it happens next, on the monotonic clock. */
+  readonly next: number;
+  /** Lets happen what is due. */
+  look(): void;
+}
 
 /**
  * When the process began. Fake timers of a test runner may replace the global `performance`, and
@@ -30,14 +37,14 @@ export function ownClocks(): void {
  * a renewed lease stays renewed. Resolves when all consequences have happened. The clocks stand
  * still while a reply is under way, so no command looks unanswered.
  */
-export async function advance(ms: number, timersOf: () => readonly Timers[]): Promise<void> {
+export async function advance(ms: number, timedOf: () => readonly Timed[]): Promise<void> {
   await settled();
   for (let left = ms; left > 0; ) {
-    const next = Math.min(...timersOf().map((timers) => timers.next), ...pauses.values());
+    const next = Math.min(...timedOf().map((one) => one.next), ...pauses.values());
     const step = Math.min(left, Math.max(next - clocks.mono.now(), 0) + GRAIN);
     ahead += step;
     left -= step;
-    for (const timers of timersOf()) timers.look();
+    for (const one of timedOf()) one.look();
     for (const [end, at] of pauses) if (at <= clocks.mono.now()) end();
     await settled();
   }

@@ -1,7 +1,7 @@
 import { TestClient, type TestLocks, type TestLocksOptions } from "./client.ts";
 import { TestNetwork } from "./test-network.ts";
 
-export type { Busy, BusyKind, LockTests, TestLocks, TestLocksOptions } from "./client.ts";
+export type { BusyKind, LockTests, TestLocks, TestLocksOptions, Undoable } from "./client.ts";
 
 /**
  * Creates a lock client for tests: the client that applications use, and the scripts that it sends,

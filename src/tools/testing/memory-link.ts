@@ -2,7 +2,7 @@ import type { RedisArgument } from "../../api/redis.ts";
 import { Call } from "../../redis/call.ts";
 import type { Link, LinkEvents, Listener, ListenerEvents } from "../../redis/driver.ts";
 import { clocks } from "../../util/clock.ts";
-import { setImmediate, setTimeout } from "../../util/real-timers.ts";
+import { clearTimeout, setImmediate, setTimeout } from "../../util/real-timers.ts";
 import type { Receiver, Reply } from "./keyspace.ts";
 import type { MemoryRedis } from "./memory-redis.ts";
 
@@ -20,6 +20,12 @@ export interface End {
   readonly isClosed: boolean;
   /** The connection is gone. */
   lose(): void;
+  /** A lost connection can come back. */
+  restore(): void;
+  /** Its process stands still: nothing is late meanwhile. */
+  stop?(): void;
+  /** Its process goes on. */
+  go?(): void;
 }
 
 /** The way to a Redis in memory. */
@@ -52,6 +58,13 @@ function driven(reply: Reply): unknown {
   return "ok" in reply ? Buffer.from(reply.ok) : reply.map(driven);
 }
 
+/** A command without a script, on its way to Redis and back. */
+interface Command {
+  readonly words: readonly RedisArgument[];
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
 /** A driver for a Redis in memory. */
 export class MemoryLink implements Link, End {
   readonly library = "memory";
@@ -79,6 +92,10 @@ export class MemoryLink implements Link, End {
   readonly #calls = new Set<Call>();
   /** Those of them that wait for the end of this turn of the event loop, or for the next other call. */
   #late: Call[] = [];
+  /** Unanswered, without a script, in order. */
+  readonly #commands = new Set<Command>();
+  /** While its process stands still: since when, and after how many ms each call is given up otherwise. */
+  #stopped: { readonly since: number; readonly timeouts: Map<Call, number> } | null = null;
   readonly #watchers = new Set<LinkEvents>();
   #lostAt = 0;
 
@@ -108,10 +125,11 @@ export class MemoryLink implements Link, End {
 
   send(call: Call): void {
     if (this.state === "ended") {
-      call.owner.refused(call, new Error("Connection is closed."));
+      call.owner.refused(call, new Error(CLOSED));
       return;
     }
     this.#calls.add(call);
+    this.#beLenient(call);
     call.isWritten = this.state === "ready";
     if (!call.isWritten) return;
     if (call.isLate) {
@@ -152,8 +170,7 @@ export class MemoryLink implements Link, End {
     const written = this.atLoss === "sent again" ? [] : [...this.#calls];
     for (const call of written) this.#calls.delete(call);
     for (const { lost } of [...this.#watchers]) lost(this.atLoss === "forgotten" ? FORGOTTEN : null);
-    if (this.atLoss === "fail")
-      for (const call of written) call.owner.refused(call, new Error("Connection is closed."));
+    if (this.atLoss === "fail") for (const call of written) call.owner.refused(call, new Error(CLOSED));
   }
 
   /** There is a connection again. */
@@ -166,15 +183,52 @@ export class MemoryLink implements Link, End {
       if (call.isOver) this.#calls.delete(call);
       else this.#write(call);
     }
+    for (const command of this.#commands) this.#ask(command);
     for (const { ready } of [...this.#watchers]) ready();
   }
 
+  // ---- while its process stands still
+
+  stop(): void {
+    this.#stopped ??= { since: clocks.mono.now(), timeouts: new Map() };
+    for (const call of this.#calls) this.#beLenient(call);
+  }
+
+  /** The time in which the process stood still makes no call late. */
+  go(): void {
+    const stopped = this.#stopped;
+    if (!stopped) return;
+    this.#stopped = null;
+    for (const [call, timeout] of stopped.timeouts)
+      call.timeout = timeout + clocks.mono.now() - Math.max(stopped.since, call.since);
+  }
+
+  #beLenient(call: Call): void {
+    if (!this.#stopped || this.#stopped.timeouts.has(call)) return;
+    this.#stopped.timeouts.set(call, call.timeout);
+    call.timeout = Number.POSITIVE_INFINITY;
+  }
+
   command(words: readonly RedisArgument[]): Promise<unknown> {
-    const wire = this.#wire;
     return new Promise((resolve, reject) => {
-      wire.toServer(() => {
-        const reply = outcome(() => this.network.redis.call(words.map(bytes)));
-        wire.toClient(() => (reply instanceof Error ? reject(reply) : resolve(driven(reply))));
+      if (this.state === "ended") {
+        reject(new Error(CLOSED));
+        return;
+      }
+      const command = { words, resolve, reject };
+      this.#commands.add(command);
+      if (this.state === "ready") this.#ask(command);
+    });
+  }
+
+  #ask(command: Command): void {
+    const wire = this.#wire;
+    wire.toServer(() => {
+      const reply = outcome(() => this.network.redis.call(command.words.map(bytes)));
+      wire.toClient(() => {
+        this.#commands.delete(command);
+        if (reply instanceof Error) command.reject(reply);
+        else command.resolve(driven(reply));
       });
     });
   }
@@ -213,14 +267,20 @@ export class MemoryLink implements Link, End {
   }
 
   close(): void {
+    if (this.state === "ended") return;
     this.state = "ended";
     this.#wire.close();
     for (const { ended } of [...this.#watchers]) ended();
+    for (const call of this.#calls) call.owner.refused(call, new Error(CLOSED));
+    for (const { reject } of this.#commands) reject(new Error(CLOSED));
+    this.#calls.clear();
+    this.#commands.clear();
   }
 }
 
 const NOTHING = (): void => {};
 const FORGOTTEN = "is not sent again";
+const CLOSED = "Connection is closed.";
 
 /** What Redis replies; an error's text as drivers read it. Any other error is a bug, and no reply. */
 function outcome(run: () => Reply): Reply | Error {
@@ -243,6 +303,7 @@ class MemoryListener implements Listener, End {
   #receivers = new Map<string, Receiver>();
   isClosed = false;
   #tries = 0;
+  #again: NodeJS.Timeout | undefined;
 
   constructor(network: Network, events: ListenerEvents) {
     this.#network = network;
@@ -310,10 +371,15 @@ class MemoryListener implements Listener, End {
       this.#events.ended();
       return;
     }
-    const again = (): void => {
-      if (!this.isClosed) this.#wire = this.#connect();
-    };
-    setTimeout(again, Math.min(++this.#tries * 50, 2_000)).unref();
+    this.#again = setTimeout(() => this.restore(), Math.min(++this.#tries * 50, 2_000)).unref();
+  }
+
+  /** Connects now, and not after its pause. */
+  restore(): void {
+    clearTimeout(this.#again);
+    if (this.isClosed || this.isReady) return;
+    this.#wire.close();
+    this.#wire = this.#connect();
   }
 
   close(): void {

@@ -72,6 +72,15 @@ const both = await Promise.all([payments.pay("43"), elsewhere.pay("43")]);
 prove(both.join() === "paid,paid", "one waits for the other");
 prove(paid.join() === "42,43", "each order is paid once");
 
+// A process is suspended for longer than its lease, and another one takes over.
+const stalled = payments.pay("44");
+await locks.test.advance(0);
+const pause = await locks.test.pause();
+await locks.test.advance(40_000);
+prove((await elsewhere.pay("44")) === "paid", "another process pays after the lease");
+await pause.undo();
+prove((await stalled) === "lost", "the suspended one stops");
+
 // An interval passes.
 const send = async (): Promise<void> => {};
 prove(await payments.report(send), "it sends the report");

@@ -306,5 +306,5 @@ export class SceneProcess {
 
 const scopes = new AsyncLocalStorage<object>();
 
-const isLink = (end: End): end is MemoryLink => "restore" in end;
+const isLink = (end: End): end is MemoryLink => !("subscribe" in end);
 const carriesCommands = ({ end }: SimulatedWire): boolean => isLink(end);
