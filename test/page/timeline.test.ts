@@ -129,6 +129,14 @@ it("a holder whose process lives and whose work does not end is told apart, with
   expect(await page.locator("#facts").innerText()).toMatch(
     /^order:42 for [34]\d s, held by nightly invoices for [45]\d s, renewed \d+(\.\d)? s ago\.$/,
   );
+  // It is not renewed any more.
+  await own.admin.pexpire("holdfast:{order:42}", 14 * S);
+  await page
+    .getByText(/^Its lease was not renewed for 1\d s: its process may hang, or may not reach Redis\.$/)
+    .waitFor();
+  expect(await page.locator(".stuck").isVisible()).toBe(false);
+  await own.admin.pexpire("holdfast:{order:42}", 29 * S);
+  await expect.poll(() => page.locator(".stuck").isVisible(), PATIENT).toBe(true);
   // Where no process waits for long, a long hold is no trouble.
   await own.admin.del("holdfast:{order:42}:queue");
   await expect.poll(() => page.locator(".stuck").isVisible(), PATIENT).toBe(false);

@@ -30,7 +30,8 @@ export class ServerState {
   get shown(): ShownServer | null {
     if (this.#roundTrips.length === 0) return null;
     // One long one may be the fault of a busy process here.
-    return { roundTrip: Math.min(...this.#roundTrips), usedMemory: this.#used, maxMemory: this.#limit };
+    const roundTrip = Math.round(100 * Math.min(...this.#roundTrips)) / 100;
+    return { roundTrip, usedMemory: this.#used, maxMemory: this.#limit };
   }
 
   /** Never rejects, and does not wait for long. One command at a time: a second would be no sooner. */

@@ -23,8 +23,10 @@ export function shownHolder(
   const remaining = holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining;
   const call = known?.callOf(name, holder) ?? null;
   const told = call?.lease ?? null;
-  // Its process has reported a renewal to this length, so it was renewed when this much was left.
+  // Its process has reported that the watchdog renews it to this length. So it was renewed when this
+  // much was left, and the watchdog is late when less than half is left.
   const passed = told !== null && remaining !== null && remaining <= told ? told - remaining : null;
+  const late = passed !== null && passed > (told ?? 0) / 2 ? passed : null;
   return {
     ...partyOf(holder),
     heldFor,
@@ -32,7 +34,7 @@ export function shownHolder(
     remaining,
     lease: known?.lengths.of(id) ?? (passed === null ? null : told),
     renewed: known?.lengths.renewed(id) ?? passed,
-    unrenewed: kept ? null : (known?.lengths.unrenewed(id) ?? null),
+    unrenewed: kept ? null : (known?.lengths.unrenewed(id) ?? late),
     site: call?.site ?? null,
   };
 }
