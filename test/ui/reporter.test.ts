@@ -40,7 +40,7 @@ it("a call that neither waited nor held the lock for 1 s is not reported, and al
   tell("release", 1, { heldFor: 999 });
   tell("giveup", 2, { waitedFor: 0, why: "busy" });
   await vi.advanceTimersByTimeAsync(60 * S);
-  expect(told).toEqual([]);
+  expect(calls()).toEqual([]);
   tell("acquire", 3, { waitedFor: 0 });
   await vi.advanceTimersByTimeAsync(1 * S);
   tell("release", 3, { heldFor: 1 * S });
@@ -152,6 +152,15 @@ it("of many calls in a few seconds the latest are reported, in one entry per 5 s
   expect(calls().at(-1)).toMatchObject({ call: 500 });
   const counted = told.flatMap(({ waits }) => Object.values(waits["order:42"] ?? {}));
   expect(counted.reduce((sum, one) => sum + one, 0)).toBe(500);
+});
+
+it("a process that has nothing to report says every 10 min that it is observed", async () => {
+  const { told } = observed();
+  await vi.advanceTimersByTimeAsync(5 * S);
+  expect(told).toEqual([{ client: ID, waits: {}, calls: [] }]);
+  await vi.advanceTimersByTimeAsync(3_600 * S);
+  expect(told.length).toBeGreaterThanOrEqual(6);
+  expect(told.length).toBeLessThanOrEqual(8);
 });
 
 it("nothing is reported once it is closed", async () => {

@@ -127,7 +127,7 @@ class Page {
     const list = async function* (options: ListOptions): AsyncGenerator<Listed> {
       const isAll = options.match === undefined;
       // Before the locks, which then show whether the notes are still true.
-      await Promise.all([waitTimes?.refresh(), isAll ? deadlocks?.refresh() : undefined]);
+      await Promise.all([waitTimes?.refresh(), ...(isAll ? [deadlocks?.refresh(), server?.measure()] : [])]);
       yield* locks.list(options);
       // RACE: asked before the locks, a server that then restarts would be taken for the one whose
       // locks were listed, and the next look would have nothing to compare.

@@ -11,6 +11,8 @@ const NOTABLE = 1_000;
 /** ms after which a hold is reported while it lasts, and after which it is reported again. */
 const LONG = 5_000;
 const AGAIN = 60_000;
+/** ms after which a process that has nothing to report says that it is observed. */
+const GREET = 600_000;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** A call that has a lock. */
@@ -41,6 +43,8 @@ export class Reporter {
   #timer: NodeJS.Timeout | undefined;
   /** Looks for holds that last. */
   #look: NodeJS.Timeout | undefined;
+  /** Says that the process is observed. */
+  #greeting: NodeJS.Timeout;
   #last = NEVER;
 
   /** `client`: its id. `sites`: null: they are not reported. */
@@ -48,6 +52,7 @@ export class Reporter {
     this.#client = client;
     this.#sites = sites;
     this.#send = send;
+    this.#greeting = clientTimer(this.#greet, SOON);
   }
 
   readonly listeners: Listeners = {
@@ -111,6 +116,7 @@ export class Reporter {
   }
 
   close(): void {
+    clearTimeout(this.#greeting);
     clearTimeout(this.#timer);
     clearTimeout(this.#look);
   }
@@ -151,6 +157,11 @@ export class Reporter {
     const isDue = ({ since, told }: Held): boolean => now - since >= LONG && now - told >= AGAIN;
     return [...this.#held.values()].filter(isDue).slice(0, LASTING);
   }
+
+  readonly #greet = (): void => {
+    if (performance.now() - this.#last >= GREET / 2) this.#soon();
+    this.#greeting = clientTimer(this.#greet, GREET);
+  };
 
   #soon(): void {
     this.#timer ??= clientTimer(this.#tell, Math.max(SOON, this.#last + EVERY - performance.now()));

@@ -4,6 +4,8 @@ import type { ShownServer } from "./shown.ts";
 
 /** ms that a look at the locks waits for this. */
 const PATIENCE = 1_000;
+/** Looks whose round trips count: their median is shown. */
+const LOOKS = 3;
 
 /**
  * What the server says about itself, and how long its answer takes. A server whose user may not run
@@ -11,9 +13,10 @@ const PATIENCE = 1_000;
  */
 export class ServerState {
   readonly #link: Link;
-  /** When it was asked, on the monotonic clock; null: it has answered. */
-  #asked: number | null = null;
-  /** ms to the answer, or up to now, of the last two looks. */
+  /** When it was asked for the time, on the monotonic clock; null: it has answered. */
+  #measured: number | null = null;
+  #isAsked = false;
+  /** ms to the answer, or up to now, of the last looks. */
   #roundTrips: readonly number[] = [];
   #used: number | null = null;
   #limit: number | null = null;
@@ -30,25 +33,42 @@ export class ServerState {
   get shown(): ShownServer | null {
     if (this.#roundTrips.length === 0) return null;
     // One long one may be the fault of a busy process here.
-    const roundTrip = Math.round(100 * Math.min(...this.#roundTrips)) / 100;
+    const sorted = [...this.#roundTrips].sort((one, other) => one - other);
+    const roundTrip = Math.round(100 * (sorted[(sorted.length - 1) >> 1] ?? 0)) / 100;
     return { roundTrip, usedMemory: this.#used, maxMemory: this.#limit };
+  }
+
+  /**
+   * Measures a round trip, after a pause: right after another answer, a Redis that stands still now
+   * and then would seem fast. Never rejects, and does not wait for long.
+   */
+  async measure(): Promise<void> {
+    let ms: number | null = null;
+    const began = this.#measured ?? performance.now();
+    if (this.#measured === null) {
+      this.#measured = began;
+      const answered = (): void => {
+        this.#measured = null;
+        ms = performance.now() - began;
+      };
+      // Refused, it was answered too.
+      const asked = this.#link.command(["TIME"]).then(answered, answered);
+      await pTimeout(asked, { milliseconds: PATIENCE, fallback: () => {} });
+    }
+    this.#roundTrips = [...this.#roundTrips.slice(1 - LOOKS), ms ?? performance.now() - began];
   }
 
   /** Never rejects, and does not wait for long. One command at a time: a second would be no sooner. */
   async refresh(): Promise<void> {
     let info = "";
-    let took = 0;
-    const began = this.#asked ?? performance.now();
-    if (this.#asked === null) {
-      this.#asked = began;
+    if (!this.#isAsked) {
+      this.#isAsked = true;
       const asked = this.#link.command(["INFO"]).finally(() => {
-        this.#asked = null;
-        took = performance.now() - began;
+        this.#isAsked = false;
       });
       const answer = pTimeout(asked, { milliseconds: PATIENCE, fallback: () => "" });
       info = String(await answer.catch(() => ""));
     }
-    this.#roundTrips = [...this.#roundTrips.slice(-1), took || performance.now() - began];
     this.run = infoField(info, "run_id");
     this.#used = bytes(info, "used_memory");
     this.#limit = bytes(info, "maxmemory") || null;
