@@ -69,7 +69,10 @@ export class ServerState {
       const answer = pTimeout(asked, { milliseconds: PATIENCE, fallback: () => "" });
       info = String(await answer.catch(() => ""));
     }
-    this.run = infoField(info, "run_id");
+    const run = infoField(info, "run_id");
+    // How long one server was away says nothing of the next.
+    if (run !== null && this.run !== null && run !== this.run) this.#roundTrips = [];
+    this.run = run;
     this.#used = bytes(info, "used_memory");
     this.#limit = bytes(info, "maxmemory") || null;
     const isLimited = infoField(info, "maxmemory_policy") === "noeviction";
