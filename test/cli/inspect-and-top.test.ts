@@ -169,7 +169,7 @@ it("top shows the selected lock with its queue after Enter, and all locks after 
   await (await next).unlock();
 });
 
-it("top says in the view of a lock that its lease is not renewed any more", async () => {
+it("top says in the view of a lock when its lease was renewed, and that it is not renewed any more", async () => {
   const name = freshName();
   const { locks } = await parties.join();
   const holder = cli("run", "--lease", "9s", name, "--", "sleep", "120");
@@ -180,6 +180,7 @@ it("top says in the view of a lock that its lease is not renewed any more", asyn
   const lefts = () => [...terminal.stdout.matchAll(/lease left ([\d.]+) s/g)].map(([, left]) => Number(left));
   const renewals = () => lefts().filter((left, i, all) => left > (all[i - 1] ?? left) + 1).length;
   await until(() => renewals() >= 3, { what: "three renewals on the screen" });
+  await terminal.says(/its lease was renewed \d s ago, so its process lived then/);
   expect(terminal.stdout).not.toContain("not renewed");
   holder.kill("SIGSTOP");
   await terminal.says(/its lease was not renewed for [\d.]+ s/);

@@ -84,6 +84,22 @@ it("a lease that was renewed again and again is not renewed any more when less t
   expect(unrenewed(...renewed, [14, 914, 60], [50, 950, 24]).slice(-2)).toEqual([null, null]);
 });
 
+it("the last renewal is known once a look has seen one", () => {
+  const known = new LeaseLengths();
+  const looks: Look[] = [
+    [0, 900, 21],
+    [2, 902, 19],
+    [4, 904, 30],
+    [10, 910, 24],
+    [16, 916, 29],
+  ];
+  const seen = looks.map(([at, held, left]) => {
+    known.see([{ id: "web-1:1", heldFor: held * S, remaining: left * S }], at * S, at * S);
+    return known.renewed("web-1:1");
+  });
+  expect(seen).toEqual([null, null, 0, 6 * S, 1 * S]);
+});
+
 it("a hold without an end has no length, and a hold that has gone is forgotten", () => {
   const known = new LeaseLengths();
   known.see([{ id: "a", heldFor: 5, remaining: Number.POSITIVE_INFINITY }], 0, 0);

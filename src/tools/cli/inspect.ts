@@ -57,9 +57,14 @@ export function linesOf(lock: Listed & Partial<Looked>, lengths?: LeaseLengths):
     lines.push(
       `  ${how} by ${showParty(one)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
     );
-    const unrenewed = kept ? null : (lengths?.unrenewed(one.id) ?? null);
-    if (unrenewed !== null)
-      lines.push({ style: "red", text: `  its lease was not renewed for ${showDuration(unrenewed)}` });
+    const late = kept ? null : (lengths?.unrenewed(one.id) ?? null);
+    const renewed = lengths?.renewed(one.id) ?? null;
+    if (late !== null)
+      lines.push({ style: "red", text: `  its lease was not renewed for ${showDuration(late)}` });
+    else if (renewed !== null) {
+      const ago = Math.max(1, Math.round(renewed / 1_000)); // a look comes once a second
+      lines.push(`  its lease was renewed ${ago} s ago, so its process lived then`);
+    }
   }
   if (value) lines.push(`  value: ${visible(value)}`);
   if (waiters?.length) lines.push({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
