@@ -171,3 +171,18 @@ describe("while it waits", () => {
     expect((await sh(["-q", "-w", "700ms"], name, "true").finished).stderr).toBe("");
   });
 });
+
+const UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc"];
+const mayUnshare = spawnSync(UNSHARE[0] ?? "", [...UNSHARE.slice(1), "true"]).status === 0;
+
+it.skipIf(!mayUnshare).each(["run", "elect"])(
+  "as process 1 of a container, %s says that zombies stay, and how they do not",
+  async (how) => {
+    const args = [how, freshName(), "--", "echo", "ran"];
+    const { code, stdout, stderr } = await new Cli(testUrl(), args, {}, (line) => [...UNSHARE, ...line])
+      .finished;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "ran\n" });
+    expect(stderr).toMatch(/^holdfast: As process 1 .*\(docker run --init\)\.$/m);
+    expect((await cli(...args).finished).stderr).not.toContain("process 1");
+  },
+);

@@ -80,6 +80,21 @@ it("--actions lets a viewer force-release the hold that it was shown", async () 
   await lease.unlock().catch(() => {});
 });
 
+it("the page ends with the process that started it", async () => {
+  const shell = new Cli(testUrl(), ["ui", "--port", "0"], {}, (line) => [
+    "sh",
+    "-c",
+    '"$@" & wait',
+    "sh",
+    ...line,
+  ]);
+  await shell.says("The locks are shown at");
+  shell.kill("SIGKILL");
+  // stdout closes when the last process that has it ends.
+  const { stderr } = await shell.finished;
+  expect(stderr).toBe("holdfast: The process that started the page has ended, so the page ends too.\n");
+});
+
 it("the program reports a bad address", async () => {
   const other = createServer();
   await new Promise<void>((listening) => other.listen(0, "127.0.0.1", listening));

@@ -7,6 +7,7 @@ import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { parentEnded } from "./parent.ts";
 import { operator } from "./people.ts";
 import { codeOf, Signals } from "./run/signals.ts";
 
@@ -37,6 +38,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   const signals = new Signals();
   // Before any further await, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
+  const over = new AbortController();
   const word = randomBytes(16).toString("base64url");
   const actions = values.actions ? (["recall", "break"] as const) : [];
   // A holder that a viewer force-releases learns whose page it was.
@@ -51,8 +53,12 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
       output.print(
         `The locks are shown at ${url} until Ctrl-C. This address lets a browser look${values.actions ? ", and act" : ""}: keep it to yourself.`,
       );
-    return codeOf(await stopping);
+    const received = await Promise.race([stopping, parentEnded(over.signal)]);
+    if (received) return codeOf(received);
+    output.say("The process that started the page has ended, so the page ends too.");
+    return EXIT.ok;
   } finally {
+    over.abort();
     // No lock is held that a second Ctrl-C could leave behind while this waits for a silent Redis.
     signals.stop();
     page.close();

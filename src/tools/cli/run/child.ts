@@ -107,6 +107,10 @@ export async function runUnder(
     output.fail("The lock was lost, or about to be, before the command was started: it was not run.");
     return { code: EXIT.lost, signal: null, cause: "lost", told: null };
   }
+  if (process.pid === 1)
+    output.say(
+      "As process 1 of a container holdfast leaves zombies of processes that outlive their parent: start the container with an init (docker run --init).",
+    );
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // With a terminal, the terminal stops the command, which may want to restore the terminal first.
   const stopping = hasTerminal ? null : new Stopping();
