@@ -8,8 +8,8 @@ import type { Output } from "./output.ts";
 
 /** A round trip above this, in ms, is worth investigating. */
 export const SLOW = 50;
-/** The same of the first answer, which includes connecting. */
-const SLOW_FIRST = 1_000;
+/** The same of the first answer, which includes connecting, and of one that has not come yet. */
+const LATE = 1_000;
 /** The shortest of so many counts: the first one may connect, and this program may be late. */
 const TRIPS = 4;
 /** ms that a command waits for this after its own work. */
@@ -30,6 +30,8 @@ export class Health {
   readonly #server: ServerState | null;
   /** ms; null: not known. */
   #roundTrip: number | null = null;
+  /** Since when an answer is awaited, on the monotonic clock; null: none is. */
+  #awaited: number | null = null;
   #asked: Promise<void> | null = null;
 
   constructor({ redis }: Pick<Connected, "redis">) {
@@ -45,8 +47,20 @@ export class Health {
     return this.#asked;
   }
 
-  get isSlow(): boolean {
+  /** How slow it is, in words; null: it is not, or that is not known. */
+  get slowness(): string | null {
+    const silence = this.#awaited === null ? 0 : performance.now() - this.#awaited;
+    if (silence > LATE && silence > (this.#roundTrip ?? 0)) return `no answer for ${showDuration(silence)}`;
+    return this.#isSlow ? `a round trip takes ${showDuration(this.#roundTrip)}` : null;
+  }
+
+  get #isSlow(): boolean {
     return (this.#roundTrip ?? 0) > SLOW;
+  }
+
+  /** Redis has answered on another connection: this one may still wait to reconnect. */
+  answered(): void {
+    this.#awaited = null;
   }
 
   /** As far as is known, the worst first. */
@@ -54,17 +68,15 @@ export class Health {
     const memory = memoryTrouble(this.#server?.memory ?? null);
     const facts: Fact[] = [];
     if (memory) facts.push({ isBad: memory.isFull, text: `${memory.title}: ${memory.text}.` });
-    if (this.isSlow)
-      facts.push({
-        isBad: false,
-        text: `Redis is slow: a round trip takes ${showDuration(this.#roundTrip)}.`,
-      });
+    const { slowness } = this;
+    if (slowness !== null) facts.push({ isBad: false, text: `Redis is slow: ${slowness}.` });
     return facts;
   }
 
   async #ask(): Promise<void> {
     // The first trip may connect.
     let least = await this.#trip();
+    if (this.#isSlow) this.#roundTrip = least;
     await this.#server?.refresh();
     for (let i = 1; i < TRIPS && least !== null && least > SLOW; i++) {
       const took = await this.#trip();
@@ -77,11 +89,14 @@ export class Health {
   /** ms; null: Redis did not answer. */
   async #trip(): Promise<number | null> {
     const since = performance.now();
+    this.#awaited = since;
     try {
       await this.#link?.command(["TIME"]); // a user with the rights of a lock may send it
       return performance.now() - since;
     } catch {
       return null;
+    } finally {
+      this.#awaited = null;
     }
   }
 }
@@ -95,9 +110,10 @@ export function healthReport(connected: Connected, output: Output): () => Promis
   const asked = health.refresh();
   return async () => {
     await pTimeout(asked, { milliseconds: PATIENCE, fallback: () => {} });
-    for (const { text } of health.facts) output.say(text);
+    const { facts, slowness } = health;
+    for (const { text } of facts) output.say(text);
     const { firstAnswer } = connected;
-    if (!health.isSlow && firstAnswer > SLOW_FIRST)
+    if (slowness === null && firstAnswer > LATE)
       output.say(`Redis is slow: its first answer took ${showDuration(firstAnswer)}.`);
   };
 }

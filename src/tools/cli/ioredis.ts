@@ -18,6 +18,8 @@ export const openIoredis =
       ...admission,
       db,
       lazyConnect: true,
+      // By default ioredis 6 waits for up to 5 s between two tries.
+      retryStrategy: (tries: number) => Math.min(tries * 50, 2_000),
       // A failover may leave the old primary running, as a replica.
       reconnectOnError: ({ message }: Error) => message.includes("READONLY"),
     };

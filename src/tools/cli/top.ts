@@ -138,7 +138,7 @@ class Screen {
     this.#draw();
     // A listing under way draws nothing, and time goes on.
     const clock = setInterval(() => {
-      if (this.#last.isAwaited || this.#last.colour !== null) this.#draw();
+      if (this.#last.isAwaited || this.#last.colour !== null || this.#health.slowness !== null) this.#draw();
     }, PERIOD);
     try {
       while (!signal.aborted) {
@@ -171,6 +171,7 @@ class Screen {
       this.#lengths.see(holders, since, since + this.#took);
       this.#known = await deadlocks;
       this.#last.came();
+      this.#health.answered();
     } catch (error) {
       this.#last.failed(error);
     }
@@ -287,11 +288,13 @@ class Screen {
     if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
-  /** What is wrong with Redis. Of one that has gone, what was wrong before. */
+  /** What is wrong with Redis; nothing of one that does not answer, as the first line says why. */
   #troubles(columns: number): Painted[] {
-    const style = (isBad: boolean) => (this.#last.colour === "red" ? "dim" : isBad ? "red" : "yellow");
+    if (this.#last.colour === "red") return [];
     return this.#health.facts.flatMap(({ isBad, text }) =>
-      wrapped(text, columns, INDENT).map((line) => ({ style: style(isBad), text: line })),
+      wrapped(text, columns, INDENT).map(
+        (line) => ({ style: isBad ? "red" : "yellow", text: line }) as const,
+      ),
     );
   }
 
