@@ -31,6 +31,8 @@ export interface Parts {
   readonly subscribe: (audience: Audience) => Subscriptions;
   /** Its label for people. Undefined: none. */
   readonly label: string | undefined;
+  /** Where it seems to run, as `host:pid`. Left out: here. */
+  readonly process?: string | undefined;
   /** The grant window, in ms. */
   readonly window: number;
   /** The lease when a call names none, in ms. */
@@ -74,7 +76,7 @@ export abstract class BaseClient implements CommonClient {
   constructor(parts: Parts) {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
-    const id = newClientId(encodeLabel(parts.label ?? null));
+    const id = newClientId(encodeLabel(parts.label ?? null), parts.process);
     this.#events = new Events(id);
     const { linger = 0 } = parts;
     this.#rules = this.#newRules({ linger, reentrant: parts.reentrant });

@@ -92,6 +92,7 @@ export class ServerClient extends BaseClient implements LockClient {
       transport: commands,
       subscribe: server.subscribe,
       label: settings.label,
+      process: server.process,
       window: grantWindow,
       leaseTime,
       linger: settings.linger,

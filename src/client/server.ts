@@ -8,7 +8,7 @@ import { Subscriber } from "../redis/subscriber.ts";
 import type { Parts } from "./base-client.ts";
 
 /** What runs a client's scripts and carries its messages: a Redis, or a test's memory. */
-export interface Server extends Pick<Parts, "subscribe" | "closed"> {
+export interface Server extends Pick<Parts, "subscribe" | "closed" | "process"> {
   readonly commands: Commands;
   readonly replication: Replication | null;
   /**

@@ -6,8 +6,13 @@ import { ioredis } from "./ioredis/link.ts";
 import { isPool, lackedByClient } from "./node-redis/client.ts";
 import { nodeRedis } from "./node-redis/index.ts";
 
+/** A Redis in memory has no library: its connection is a link. */
+const memory: Driver = (given) => (isLink(given) ? given : null);
+const isLink = (given: unknown): given is Link =>
+  typeof given === "object" && given !== null && "openOnce" in given && "commandOn" in given;
+
 /** In this order: the first driver that recognises the connection takes it. */
-const DRIVERS: readonly Driver[] = [ioredis, nodeRedis];
+const DRIVERS: readonly Driver[] = [ioredis, nodeRedis, memory];
 
 /** A link on the caller's connection, whatever its library; null: it is no connection. */
 export function linkTo(connection: unknown): Link | null {

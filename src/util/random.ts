@@ -4,13 +4,17 @@ import { hostName } from "./host.ts";
 
 /**
  * `[label/]host:pid:random`: shown to people as a holder or a waiter. Never repeats, even after
- * restarts of the process. `label`: one word; "": none.
+ * restarts of the process. `label`: one word; "": none. `process`: its `host:pid`.
  */
-export function newClientId(label: string): string {
+export function newClientId(label: string, process = thisProcess()): string {
+  return `${label && `${label}/`}${process}:${randomBytes(8).toString("hex")}`;
+}
+
+function thisProcess(): string {
   const host = hostName()
     .replace(/[^\w.-]/g, "_")
     .slice(0, 64);
-  return `${label && `${label}/`}${host}:${process.pid}:${randomBytes(8).toString("hex")}`;
+  return `${host}:${process.pid}`;
 }
 
 /** The client id that Redisson's owner names start with. */

@@ -407,6 +407,16 @@ describe("callers that wait for each other", () => {
   });
 });
 
+it("the option process says where a client seems to run", async () => {
+  const [one, other] = pair({ process: "web-1:2041", label: "shop" });
+  await one.lock("orders").lock();
+  const seen = await other.lock("orders").inspect();
+  expect(seen.holder).toMatchObject({ host: "web-1", pid: 2041, label: "shop" });
+  expect(other.id).toContain(`:${process.pid}:`);
+  for (const bad of ["web-1", "web 1:2", "web-1:0", ":1", 7])
+    expect(() => createTestLocks({ process: bad as string })).toThrow(/process must be a host and/);
+});
+
 it.each(["replicas", "replicaTimeout", "connection"])(
   "the option %s, which means nothing without a Redis, is refused",
   (name) => {

@@ -35,6 +35,9 @@ const LIMIT = fc.oneof(
 );
 const TEXT_LIMIT = fc.constantFrom("[a", "(a", "[ab", "(b", "[", "(B", "[x y");
 
+const STREAM_ID = fc.constantFrom("1-1", "1-2", "1", "2-0", "5-3", "9", "9-9", "0-0", "x", "");
+const STREAM_LIMIT = fc.oneof(STREAM_ID, fc.constantFrom("(1-1", "(2", "(5-3", "7"));
+
 type Words = fc.Arbitrary<string[]>;
 const words = (...parts: fc.Arbitrary<string>[]): Words => fc.tuple(...parts);
 /** One part after the other. */
@@ -111,6 +114,17 @@ const GIVEN: Readonly<Record<string, Words>> = {
   ZPOPMIN: joined(words(KEY), some(words(fc.constantFrom("0", "1", "3", "x")))),
   ZREMRANGEBYRANK: words(KEY, PLACE, PLACE),
   ZREMRANGEBYSCORE: words(KEY, LIMIT, LIMIT),
+  XADD: joined(
+    words(KEY),
+    some(joined(is("MAXLEN"), some(is("=")), words(fc.constantFrom("0", "1", "3", "-1", "x")))),
+    words(STREAM_ID),
+    several(words(MEMBER, VALUE) as never, 2).map((pairs) => pairs.flat()),
+    some(words(MEMBER)),
+  ),
+  XRANGE: joined(
+    words(KEY, fc.oneof(STREAM_LIMIT, fc.constant("-")), fc.oneof(STREAM_LIMIT, fc.constant("+"))),
+    some(words(fc.constant("COUNT"), fc.constantFrom("0", "1", "2", "-1", "x"))),
+  ),
   PUBLISH: words(KEY, VALUE),
   PUBSUB: joined(is("NUMSUB"), several(KEY)),
   INFO: is(),
@@ -207,6 +221,24 @@ it("a key is gone after the ms in which it ends, and the clock of a script stand
   expect(memory.call(["GET", "a"])).toBe(null);
 });
 
+it("XADD gives ids that grow, and MAXLEN holds", () => {
+  let micros = 7_000_000;
+  const memory = new MemoryRedis(() => micros);
+  const add = (value: string): Reply => memory.call(["XADD", "s", "MAXLEN", "~", "3", "*", "v", value]);
+  expect([add("a"), add("b")]).toEqual(["7000-0", "7000-1"]);
+  micros = 6_000_000;
+  expect(add("c")).toBe("7000-2");
+  micros = 9_000_000;
+  expect([add("d"), add("e")]).toEqual(["9000-0", "9000-1"]);
+  const all = memory.call(["XRANGE", "s", "-", "+"]) as [string, string[]][];
+  expect(all.map(([id, words]) => [id, words[1]])).toEqual([
+    ["7000-2", "c"],
+    ["9000-0", "d"],
+    ["9000-1", "e"],
+  ]);
+  expect(memory.call(["XRANGE", "s", "(7000-2", "+", "COUNT", "1"])).toEqual([["9000-0", ["v", "d"]]]);
+});
+
 it.each([
   ["APPEND", "a", "b"],
   ["SET", "a", "b", "EX", "5"],
@@ -217,6 +249,8 @@ it.each([
   ["PEXPIRE", "a", "5", "NX"],
   ["PUBSUB", "CHANNELS"],
   ["SCAN", "0", "NOVALUES", "x"],
+  ["XADD", "a", "NOMKSTREAM", "*", "f", "v"],
+  ["XADD", "a", "1-*", "f", "v"],
 ])("%s %s %s %s, which the memory lacks, is an error of its user", (...command) => {
   const memory = new MemoryRedis(() => 0);
   memory.call(["ZADD", "mixed", "1", "a", "2", "b"]);

@@ -18,7 +18,14 @@ import { settled, TestProcess } from "./test-process.ts";
  * The options of test locks: those of a client on Redis, except those about replicas and
  * connections.
  */
-export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
+export interface TestLocksOptions
+  extends Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection"> {
+  /**
+   * Where the client seems to run, for `inspect()`, `list()` and the page: a host and the number of a
+   * process, such as "web-1:2041". Default: those of this process. `another()` has the default again.
+   */
+  readonly process?: string | undefined;
+}
 
 /** The kinds of locks that `busy` can hold. */
 export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
@@ -189,6 +196,12 @@ const BUSY: Rule<BusyKind> = {
 const BARRED = ["replicas", "replicaTimeout", "connection"] as const;
 
 const MS = time(0, undefined);
+const PROCESS: Rule<string | undefined> = {
+  wanted: 'a host and the number of a process, such as "web-1:2041"',
+  fits: (value) => typeof value === "string" && /^[\w.-]{1,64}:[1-9]\d{0,9}$/.test(value),
+  type: "string",
+  fallback: undefined,
+};
 
 export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
@@ -198,7 +211,9 @@ export class TestClient extends ServerClient implements TestLocks {
     const barred = BARRED.find((name) => Object.hasOwn(options ?? {}, name));
     if (barred !== undefined)
       throw new TypeError(`Cannot create test locks: ${barred} has no meaning without a Redis`);
-    const settings = checkClientOptions(options);
+    const { process: runsAt, ...others } = options ?? {};
+    const settings = checkClientOptions(options && others);
+    if (runsAt !== undefined) checkValue("Cannot create test locks", "process", runsAt, PROCESS);
     ownClocks();
     const process = new TestProcess(network);
     const link = new MemoryLink(process);
@@ -209,7 +224,7 @@ export class TestClient extends ServerClient implements TestLocks {
       if (process.isAway) link.close();
       clients.delete(this);
     };
-    super({ ...server, closed }, settings);
+    super({ ...server, closed, process: runsAt }, settings);
     clients.add(this);
     this.#process = process;
     const { timers: patient, watchdog } = this.locks;
@@ -257,8 +272,13 @@ export class TestClient extends ServerClient implements TestLocks {
         this.#mustBeOpen();
         process.latency = ms;
       },
-      another: (more = {}) => new TestClient(network, clients, { ...options, ...more }),
+      another: (more = {}) => new TestClient(network, clients, { ...others, ...more }),
     };
+  }
+
+  /** Another connection of its process to the Redis in memory. */
+  connect(): MemoryLink {
+    return new MemoryLink(this.#process);
   }
 
   override close(options?: CloseOptions): Promise<void> {

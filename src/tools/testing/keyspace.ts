@@ -1,5 +1,6 @@
 import { newRequestId } from "../../util/random.ts";
 import type { SortedSet } from "./sorted-set.ts";
+import type { Stream } from "./stream.ts";
 
 /** A status such as OK. */
 export class Status {
@@ -22,6 +23,7 @@ export type Kept = { until: number } & (
   | { readonly type: "string"; readonly value: string }
   | { readonly type: "hash"; readonly value: Map<string, string> }
   | { readonly type: "zset"; readonly value: SortedSet }
+  | { readonly type: "stream"; readonly value: Stream }
 );
 export type Receiver = (channel: string, message: string) => void;
 

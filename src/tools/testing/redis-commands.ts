@@ -1,6 +1,7 @@
 import { Glob } from "../../inside.ts";
 import { type Kept, type Keyspace, RedisError, type Reply, Status } from "./keyspace.ts";
 import { SortedSet } from "./sorted-set.ts";
+import { Stream, type StreamId } from "./stream.ts";
 
 /** A command, without its name. */
 type Command = (db: Keyspace, words: string[]) => Reply;
@@ -64,6 +65,25 @@ function limit(word = ""): { readonly at: number; readonly isOpen: boolean } {
   return { at: float(text.trimStart(), "ERR min or max is not a float"), isOpen };
 }
 
+/** Without a number it has this one. Ids beyond 10^15 are lacking. */
+function streamId(word: string, number: number): StreamId {
+  const [, ms, given] = /^(\d+)(?:-(\d+))?$/.exec(word) ?? [];
+  if (ms === undefined) throw new RedisError("ERR Invalid stream ID specified as stream command argument");
+  if (ms.length > 15 || (given?.length ?? 0) > 15) lacking("streams", "ids beyond 10^15");
+  return [Number(ms), given === undefined ? number : Number(given)];
+}
+
+/** The start or the end of a range of a stream: "-", "+", an id, "(" and an id. */
+function streamLimit(word: string, isStart: boolean): StreamId {
+  if (word === "-") return [0, 0];
+  if (word === "+") return [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const isOpen = word.startsWith("(");
+  const [ms, number] = streamId(isOpen ? word.slice(1) : word, isStart ? 0 : Number.POSITIVE_INFINITY);
+  return [ms, isOpen ? number + (isStart ? 1 : -1) : number];
+}
+
+const idText = ([ms, number]: StreamId): string => `${ms}-${number}`;
+
 // ---- keys
 
 type Valued<Type extends Kept["type"]> = Extract<Kept, { readonly type: Type }>["value"];
@@ -75,10 +95,15 @@ function find<Type extends Kept["type"]>(db: Keyspace, key = "", type: Type): Va
   return kept?.value as Valued<Type> | undefined;
 }
 
-function ensure<Type extends "hash" | "zset">(db: Keyspace, key: string, type: Type): Valued<Type> {
+function ensure<Type extends "hash" | "zset" | "stream">(
+  db: Keyspace,
+  key: string,
+  type: Type,
+): Valued<Type> {
   const known = find(db, key, type);
   if (known) return known;
-  const value = type === "hash" ? new Map<string, string>() : new SortedSet();
+  const value =
+    type === "hash" ? new Map<string, string>() : type === "zset" ? new SortedSet() : new Stream();
   db.keys.set(key, { type, value, until: Number.POSITIVE_INFINITY } as Kept);
   return value as Valued<Type>;
 }
@@ -92,7 +117,7 @@ function write(db: Keyspace, key: string, value: string): void {
 /** A key without content does not exist. */
 function tidy(db: Keyspace, key: string): void {
   const kept = db.find(key);
-  if (kept && kept.type !== "string" && kept.value.size === 0) db.keys.delete(key);
+  if ((kept?.type === "hash" || kept?.type === "zset") && kept.value.size === 0) db.keys.delete(key);
 }
 
 /** Removes members, and returns how many there were. */
@@ -293,6 +318,47 @@ export const commands: Readonly<Record<string, Command>> = {
     return removed(db, key, members ?? []);
   },
 
+  // ---- streams
+
+  /** `MAXLEN ~ n` keeps n at most, where Redis may keep some more. */
+  XADD(db, [key = "", ...rest]) {
+    let most = Number.POSITIVE_INFINITY;
+    const option = rest[0]?.toUpperCase() ?? "";
+    if (/^(NOMKSTREAM|MINID|LIMIT)$/.test(option)) lacking("XADD", option);
+    if (option === "MAXLEN") {
+      rest.shift();
+      if (rest[0] === "~" || rest[0] === "=") rest.shift();
+      most = integer(rest.shift());
+      if (most < 0) throw new RedisError("ERR The MAXLEN argument must be >= 0.");
+      if (rest[0]?.toUpperCase() === "LIMIT") lacking("XADD", "LIMIT");
+    }
+    const [id = "", ...words] = rest;
+    if (id.endsWith("-*")) lacking("XADD", "ids with a number of its own");
+    const given = id === "*" ? null : streamId(id, 0);
+    if (words.length === 0 || words.length % 2 > 0)
+      throw new RedisError("ERR wrong number of arguments for 'xadd' command");
+    if (given && given[0] + given[1] === 0)
+      throw new RedisError("ERR The ID specified in XADD must be greater than 0-0");
+    const stream = ensure(db, key, "stream");
+    const made = given ?? stream.nextId(db.ms);
+    if (!stream.add(made, words))
+      throw new RedisError(
+        "ERR The ID specified in XADD is equal or smaller than the target stream top item",
+      );
+    stream.trim(most);
+    return idText(made);
+  },
+  XRANGE(db, [key = "", from = "", to = "", ...options]) {
+    const [start, end] = [streamLimit(from, true), streamLimit(to, false)];
+    const [option, count, ...more] = options;
+    if (option !== undefined && (option.toUpperCase() !== "COUNT" || more.length > 0)) syntaxError();
+    const most = option === undefined ? Number.POSITIVE_INFINITY : integer(count);
+    const stream = find(db, key, "stream");
+    if (!stream) return [];
+    if (most <= 0) return null;
+    return stream.range(start, end, most).map(({ id, words }) => [idText(id), words]);
+  },
+
   // ---- messages and the server
 
   PUBLISH: (db, [channel = "", message = ""]) => db.publish(channel, message),
@@ -311,7 +377,7 @@ const ARITY: Readonly<Record<string, number>> = {
   ...{ HGET: 2, HMGET: -2, HSET: -3, HDEL: -2, HEXISTS: 2, HGETALL: 1, HKEYS: 1, HLEN: 1 },
   ...{ ZADD: -3, ZREM: -2, ZSCORE: 2, ZMSCORE: -2, ZCARD: 1, ZRANK: -2, ZREVRANK: -2, ZRANGE: -3 },
   ...{ ZPOPMIN: -1, ZREMRANGEBYRANK: 3, ZREMRANGEBYSCORE: 3, PUBLISH: 2, PUBSUB: -1 },
-  ...{ EVAL: -2, EVALSHA: -2 },
+  ...{ XADD: -4, XRANGE: -3, EVAL: -2, EVALSHA: -2 },
 };
 
 /** Is the number of words one that the command takes? */

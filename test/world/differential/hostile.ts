@@ -76,7 +76,7 @@ function keptOf({ type, value, ttl }: KeyState, ms: number): Kept {
   if (type === "hash") return { type, value: new Map(pairs), until };
   const set = new SortedSet();
   for (const [member, score] of pairs) set.set(member, Number(score));
-  return { type, value: set, until };
+  return { type: "zset", value: set, until };
 }
 
 // ---- changes

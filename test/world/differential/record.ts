@@ -83,5 +83,6 @@ function stateOf(redis: MemoryRedis, keys: readonly string[], micros: number): S
 function contentOf({ type, value }: Kept): string[] {
   if (type === "string") return [value];
   if (type === "hash") return [...value].flat();
+  if (type === "stream") throw new Error("no script has a stream");
   return value.members.flatMap((member) => [member, String(value.score(member))]);
 }

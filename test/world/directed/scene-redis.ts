@@ -174,6 +174,7 @@ export class SceneRedis {
       const kept = this.#redis.find(key);
       if (kept?.type === "string") return [key, kept.value];
       if (kept?.type === "hash") return [key, [...kept.value]];
+      if (kept?.type === "stream") throw new Error("no script has a stream");
       return [key, kept?.value.members.map((member) => [member, kept.value.score(member)])];
     });
   }
