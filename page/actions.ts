@@ -5,17 +5,17 @@ import { nameOf } from "./format.ts";
 
 type Lock = Pick<ShownLock, "kind" | "name">;
 
-/** Asks for an action, by what nothing but this page can send. */
-async function act(action: Action, { kind, name }: Lock, { id: holder, mode }: ShownHolder): Promise<Done> {
+/** Asks the server for something, by what nothing but this page can send. */
+export async function post<D extends Done>(part: "act" | "knob", wanted: object): Promise<D | Done> {
   try {
-    const answer = await fetch("?part=act", {
+    const answer = await fetch(`?part=${part}`, {
       method: "POST",
       headers: { "content-type": "application/json", "x-holdfast": "page" },
-      body: JSON.stringify({ action, kind, name, mode, holder }),
+      body: JSON.stringify(wanted),
     });
     const text = await answer.text();
     return answer.headers.get("content-type")?.startsWith("application/json")
-      ? (JSON.parse(text) as Done)
+      ? (JSON.parse(text) as D)
       : { done: false, said: text };
   } catch {
     return {
@@ -24,6 +24,9 @@ async function act(action: Action, { kind, name }: Lock, { id: holder, mode }: S
     };
   }
 }
+
+const act = (action: Action, { kind, name }: Lock, { id: holder, mode }: ShownHolder): Promise<Done> =>
+  post("act", { action, kind, name, mode, holder });
 
 export async function recallLock(lock: Lock, holder: ShownHolder): Promise<void> {
   tell(await act("recall", lock, holder));
@@ -82,7 +85,7 @@ export function breakHold(lock: Lock, holder: ShownHolder): void {
 let timer = 0;
 
 /** For a while, at the foot of the page. */
-function tell({ done, said }: Done): void {
+export function tell({ done, said }: Done): void {
   let toast = document.getElementById("toast");
   if (!toast) {
     toast = h("p", { id: "toast", role: "status" });

@@ -1,6 +1,7 @@
 import type { Shown } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { Blocked } from "./blocked.ts";
+import { showDemo } from "./demo.ts";
 import { at, say } from "./dom.ts";
 import { duration, linkToNow, many, number, size } from "./format.ts";
 import { listenToKeys } from "./keys.ts";
@@ -71,6 +72,7 @@ function watch(query: URLSearchParams, view: View<Shown>): void {
     (seen) => {
       if (seen.view !== query.get("view")) return;
       hear(seen);
+      showDemo(seen.demo);
       view.show(seen);
     },
     (why) => away("No new data.", why),

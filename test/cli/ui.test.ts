@@ -1,7 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, expect, it } from "vitest";
-import { Cli } from "../support/cli.ts";
+import { hostname } from "node:os";
+import { afterAll, afterEach, expect, it, onTestFinished } from "vitest";
+import type { ShownNow } from "../../src/tools/ui/shown.ts";
+import { Cli, programBeside } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -15,7 +19,12 @@ afterEach(() => Cli.endAll());
 async function start(...flags: string[]) {
   const cli = new Cli(testUrl(), ["ui", "--port", "0", "--json", ...flags]);
   await cli.says("\n");
-  const { url: address } = JSON.parse(cli.stdout) as { url: string };
+  const { url } = JSON.parse(cli.stdout) as { url: string };
+  return { cli, ...(await pageAt(url)) };
+}
+
+/** The page at an address that was printed. */
+async function pageAt(address: string) {
   const { origin, searchParams } = new URL(address);
   expect(searchParams.get("word")).toMatch(/^[\w-]{22}$/);
   const opened = await fetch(address, { redirect: "manual" });
@@ -26,9 +35,13 @@ async function start(...flags: string[]) {
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${origin}/${path}`, { headers: { cookie, ...headers } });
   const headers = { "content-type": "application/json", "x-holdfast": "page", cookie, origin };
-  const post = (body: unknown) =>
-    fetch(`${origin}/?part=act`, { method: "POST", headers, body: JSON.stringify(body) });
-  return { cli, origin, cookie, get, post };
+  const post = (body: unknown, part = "act", more: Record<string, string> = {}) =>
+    fetch(`${origin}/?part=${part}`, {
+      method: "POST",
+      headers: { ...headers, ...more },
+      body: JSON.stringify(body),
+    });
+  return { origin, cookie, get, post };
 }
 
 it("the page shows the locks until Ctrl-C, also while a browser is connected, and refuses actions", async () => {
@@ -113,4 +126,54 @@ it("the program reports a bad address", async () => {
   } finally {
     other.close();
   }
+});
+
+it("--demo needs no Redis and no library of one, serves a fleet that works, and ends on SIGTERM", async () => {
+  const env = { HOLDFAST_REDIS: "redis://127.0.0.1:1", HOLDFAST_CLUSTER: "1", HOLDFAST_SENTINEL: "none" };
+  const child = spawn(process.execPath, [programBeside(), "ui", "--demo", "--port", "0", "--json"], {
+    env: { ...process.env, ...env, REDIS_URL: "redis://127.0.0.1:1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const)
+    child[name].on("data", (text) => {
+      printed[name] += text;
+    });
+  await until(() => printed.stdout.includes("\n"));
+  const { get, post } = await pageAt((JSON.parse(printed.stdout) as { url: string }).url);
+  const seen = async () => (await (await get("?part=state&view=now")).json()) as ShownNow;
+  const kinds = new Set<string>();
+  await until(async () => {
+    const { locks, trouble } = await seen();
+    expect(trouble).toBeNull();
+    for (const { kind } of locks) kinds.add(kind);
+    return kinds.size === 5;
+  });
+  const { demo, locks } = await seen();
+  expect(demo?.processes.map(({ name }) => name)).toContain("web-1");
+  expect(locks.every(({ holder }) => holder === null || holder.host !== hostname())).toBe(true);
+  // A knob has the protection of an action.
+  const wanted = { knob: "latency", ms: 500 };
+  expect((await post(wanted, "knob", { "x-holdfast": "" })).status).toBe(403);
+  expect((await post(wanted, "knob", { cookie: "" })).status).toBe(403);
+  expect((await post({ knob: "latency", ms: 7 }, "knob")).status).toBe(400);
+  expect(await (await post(wanted, "knob")).json()).toMatchObject({ done: true, demo: { latency: 500 } });
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  expect([await ended, printed.stderr]).toEqual([[143, null], ""]);
+});
+
+it.each(["--redis=localhost", "--cluster", "--sentinel=mymaster", "--prefix=app:"])(
+  "--demo refuses %s, which is about a Redis",
+  async (flag) => {
+    const { code, stderr } = await new Cli(testUrl(), ["ui", "--demo", flag]).finished;
+    expect([code, stderr]).toEqual([64, expect.stringContaining(`leave out ${flag.replace(/=.*/, "")}.`)]);
+  },
+);
+
+it("a page that is no demo has no knobs", async () => {
+  const { get, post } = await start("--actions");
+  expect(await (await get("?part=state")).json()).toMatchObject({ demo: null });
+  expect((await post({ knob: "latency", ms: 0 }, "knob")).status).toBe(404);
 });

@@ -23,6 +23,7 @@ import { circles, readImports } from "../support/imports.ts";
  */
 const LAYERS = [
   ["tools/cli"],
+  ["tools/demo"],
   ["tools/ui", "tools/testing", "tools/telemetry"],
   ["index"],
   ["quorum", "redisson", "spin"],

@@ -86,10 +86,14 @@ for (const chunk of output) {
 
 /**
  * Modules that other entry points share: the page with the command line, kinds with test locks, the
- * exporters with each other.
+ * exporters with each other; and the demo, with the locks in memory, which the command line loads
+ * when it is asked for.
  */
 function sharedName(ids) {
   const has = (path) => ids.some((id) => id.startsWith(join(root, "src", path)));
+  if (has("tools/demo/")) return "demo.js";
+  if (has("tools/testing/")) return "memory.js";
+  if (has("tools/ui/observe.ts")) return "observe.js";
   if (has("tools/ui/")) return "page.js";
   if (has("redisson.ts")) return "redisson-locks.js";
   return has("spin.ts") ? "spin-locks.js" : "exporters.js";

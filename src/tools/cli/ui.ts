@@ -14,6 +14,10 @@ import { codeOf, Signals } from "./run/signals.ts";
 const FLAGS = {
   port: count(null, "port of the page. Default: 4990; 0: any free port", 0, 65_535),
   actions: flag(null, "viewers may recall and force-release locks; without it they can only look"),
+  demo: flag(
+    null,
+    "no Redis: a small fleet works in the memory of this program, and buttons crash, pause and cut off its processes",
+  ),
   host: text(
     null,
     "<address>",
@@ -34,15 +38,17 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     throw new UsageError(
       "holdfast ui serves only this machine: for others, mount createLockUI() of holdfast/ui, with authorize.",
     );
-  const { locks, redis, close } = await connect(values);
+  const fleet = values.demo ? await demo(values) : null;
+  const { locks, redis, close } = fleet ?? (await connect(values));
   const signals = new Signals();
   // Before any further await, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
   const over = new AbortController();
   const word = randomBytes(16).toString("base64url");
-  const actions = values.actions ? (["recall", "break"] as const) : [];
+  const acts = values.actions || fleet !== null;
+  const actions = acts ? (["recall", "break"] as const) : [];
   // A holder that a viewer force-releases learns whose page it was.
-  const page = createOwnUI({ locks, redis, actions }, { word, label: operator() });
+  const page = createOwnUI({ locks, redis, actions }, { word, label: operator() }, fleet);
   const server = createServer((request, response) => void page.node(request, response));
   try {
     await listen(server, port, host);
@@ -51,7 +57,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     if (output.isJson) output.printJson({ url });
     else
       output.print(
-        `The locks are shown at ${url} until Ctrl-C. This address lets a browser look${values.actions ? ", and act" : ""}: keep it to yourself.`,
+        `The locks ${fleet ? "of a demo " : ""}are shown at ${url} until Ctrl-C. This address lets a browser look${acts ? ", and act" : ""}: keep it to yourself.`,
       );
     const received = await Promise.race([stopping, parentEnded(over.signal)]);
     if (received) return codeOf(received);
@@ -66,6 +72,18 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     server.closeAllConnections();
     await close();
   }
+}
+
+/** Flags about a Redis. */
+const OF_REDIS = ["redis", "cluster", "sentinel", "prefix"] as const;
+
+/** The fleet of the demo. Its code is loaded for it only. @throws UsageError for flags about a Redis. */
+async function demo(values: Call<typeof FLAGS>["values"]) {
+  const given = OF_REDIS.find((name) => values[name] !== undefined);
+  if (given !== undefined)
+    throw new UsageError(`The demo has a Redis of its own, in memory: leave out --${given}.`);
+  const { Fleet } = await import("../demo/fleet.ts");
+  return new Fleet();
 }
 
 /** @throws ExitError if the port is in use, or not allowed. */
@@ -91,6 +109,10 @@ export const UI = command(
     usage: ["ui [flags]"],
     examples: [
       ["holdfast ui", "prints a local address with a secret word, without which nothing is shown"],
+      [
+        "holdfast ui --demo",
+        "a page to play with, without a Redis: what a dead holder, a lost lease and a deadlock look like",
+      ],
       [
         "holdfast ui --actions --port 0",
         "on any free port, with buttons to recall and to force-release a lock",

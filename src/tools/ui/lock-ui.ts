@@ -6,6 +6,7 @@ import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
 import { Deadlocks } from "./deadlocks.ts";
+import { type Demo, turn } from "./demo.ts";
 import {
   type Admit,
   admission,
@@ -87,9 +88,12 @@ export function createLockUI(options: LockUIOptions): LockUI {
   return lockUI(checked, admission(checked.authorize));
 }
 
-/** The same as `createLockUI`, but `admit` decides which requests are admitted. */
-export function lockUI(options: LockUIOptions, admit: Admit): LockUI {
-  const page = new Page(options, admit);
+/**
+ * The same as `createLockUI`, but `admit` decides which requests are admitted. `demo`: what works
+ * with these locks.
+ */
+export function lockUI(options: LockUIOptions, admit: Admit, demo: Demo | null = null): LockUI {
+  const page = new Page(options, admit, demo);
   return {
     fetch: (request) => page.answer(request, null),
     node: (request, response) => serve((made, sender) => page.answer(made, sender), request, response),
@@ -100,6 +104,7 @@ export function lockUI(options: LockUIOptions, admit: Admit): LockUI {
 class Page {
   readonly #options: LockUIOptions;
   readonly #admit: Admit;
+  readonly #demo: Demo | null;
   readonly #watches: Watches;
   readonly #waitTimes: WaitTimes | null;
   readonly #deadlocks: Deadlocks | null;
@@ -111,9 +116,10 @@ class Page {
     known: [],
   };
 
-  constructor(options: LockUIOptions, admit: Admit) {
+  constructor(options: LockUIOptions, admit: Admit, demo: Demo | null) {
     this.#options = options;
     this.#admit = admit;
+    this.#demo = demo;
     const { locks, redis } = options;
     const link = redis ? linkTo(redis) : null;
     const waitTimes = link && new WaitTimes(link, prefixOf(locks));
@@ -162,8 +168,10 @@ class Page {
   }
 
   async #act(part: string, viewer: Viewer, request: Request): Promise<Response> {
-    if (part !== "act") return plainly(404, "There is nothing here.");
+    const demo = part === "knob" ? this.#demo : null;
+    if (part !== "act" && !demo) return plainly(404, "There is nothing here.");
     if (!isFromPage(request)) return plainly(403, "Actions come from the page itself.");
+    if (demo) return turn(demo, request);
     return act(this.#options, viewer, request);
   }
 
@@ -231,6 +239,7 @@ class Page {
       untold: waitTimes?.untold ?? null,
       trouble,
       actions: this.#options.actions ?? [],
+      demo: this.#demo?.shown() ?? null,
     };
     const processes = waitTimes?.processes ?? 0;
     switch (wanted.get("view")) {

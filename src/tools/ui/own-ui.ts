@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { Demo } from "./demo.ts";
 import { type Admit, isLocal, plainly, respond } from "./guard.ts";
 import { type LockUI, lockUI } from "./lock-ui.ts";
 import type { LockUIOptions } from "./options.ts";
@@ -19,8 +20,11 @@ const CLOSED =
  * word. They get the word as a cookie, so it leaves the address bar. Other users of the machine, and
  * requests through a proxy, see nothing.
  */
-export const createOwnUI = (options: Omit<LockUIOptions, "authorize">, owner: Owner): LockUI =>
-  lockUI(options, admitOwner(owner));
+export const createOwnUI = (
+  options: Omit<LockUIOptions, "authorize">,
+  owner: Owner,
+  demo: Demo | null = null,
+): LockUI => lockUI(options, admitOwner(owner), demo);
 
 const admitOwner =
   ({ word, label }: Owner): Admit =>

@@ -106,6 +106,8 @@ interface Seen {
   readonly trouble: string | null;
   /** What viewers may do. */
   readonly actions: readonly Action[];
+  /** Null: this page is no demo. */
+  readonly demo: ShownDemo | null;
 }
 
 /** An observed process where no messages arrive. */
@@ -280,3 +282,34 @@ export interface Done {
   readonly said: string;
   readonly done: boolean;
 }
+
+/** The fleet of the demo, and how its knobs are turned. */
+export interface ShownDemo {
+  readonly processes: readonly ShownProcess[];
+  /** ms by which each answer of Redis is late. */
+  readonly latency: number;
+  readonly isDeadlocked: boolean;
+}
+
+export interface ShownProcess {
+  readonly name: string;
+  /** Its host and number. */
+  readonly where: string;
+  readonly work: string;
+  readonly isDead: boolean;
+  readonly isPaused: boolean;
+  readonly isCut: boolean;
+  readonly isHung: boolean;
+  /** The knob that is turned when it holds its lock next; null: none. */
+  readonly next: "crash" | "pause" | "cut" | null;
+}
+
+/** A knob of one process, and the one that turns it back. */
+export type ProcessKnob = "crash" | "start" | "pause" | "resume" | "cut" | "mend" | "hang" | "let go";
+
+export type Knob =
+  | { readonly knob: ProcessKnob; readonly process: string }
+  | { readonly knob: "latency"; readonly ms: number }
+  | { readonly knob: "deadlock" | "end deadlock" };
+
+export const LATENCIES: readonly number[] = [0, 50, 500, 3_000];
