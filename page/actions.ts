@@ -6,9 +6,9 @@ import { nameOf } from "./format.ts";
 type Lock = Pick<ShownLock, "kind" | "name">;
 
 /** Asks the server for something, by what nothing but this page can send. */
-export async function post<D extends Done>(part: "act" | "knob", wanted: object): Promise<D | Done> {
+export async function post<D extends Done>(part: `?part=${string}`, wanted: object): Promise<D | Done> {
   try {
-    const answer = await fetch(`?part=${part}`, {
+    const answer = await fetch(part, {
       method: "POST",
       headers: { "content-type": "application/json", "x-holdfast": "page" },
       body: JSON.stringify(wanted),
@@ -26,7 +26,7 @@ export async function post<D extends Done>(part: "act" | "knob", wanted: object)
 }
 
 const act = (action: Action, { kind, name }: Lock, { id: holder, mode }: ShownHolder): Promise<Done> =>
-  post("act", { action, kind, name, mode, holder });
+  post("?part=act", { action, kind, name, mode, holder });
 
 export async function recallLock(lock: Lock, holder: ShownHolder): Promise<void> {
   tell(await act("recall", lock, holder));

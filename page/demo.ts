@@ -22,7 +22,7 @@ const KNOBS = {
   ],
   latency: [
     "Late answers",
-    "Redis answers all processes so much later: each hand-off takes longer, and Wait times grow.",
+    "Redis answers all processes so much later: in Now and in Wait times waits grow, and at 3000 ms long holders lose their leases of 10 s.",
   ],
   deadlock: [
     "Make a deadlock",
@@ -166,7 +166,7 @@ function knob(text: string, label: string, about: keyof typeof KNOBS, wanted: ()
 }
 
 async function turn(wanted: Knob): Promise<void> {
-  const done = await post<Done & { readonly demo: ShownDemo }>("knob", wanted);
+  const done = await post<Done & { readonly demo: ShownDemo }>("?part=knob", wanted);
   if ("demo" in done) showDemo(done.demo);
   tell(done);
 }

@@ -63,7 +63,7 @@ it.each([
   { knob: "start", process: "web-1" },
   { knob: "resume", process: "web-1" },
   { knob: "mend", process: "web-1" },
-  { knob: "crash", process: "nobody" },
+  { knob: "crash", process: "web-9" },
   { knob: "crash" },
   { knob: "constructor", process: "web-1" },
   { knob: "latency", ms: 7 },

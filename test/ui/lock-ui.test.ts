@@ -61,7 +61,7 @@ async function listen(handler: RequestListener): Promise<string> {
 
 /** What the page is made of, and what its script asks for. */
 const PARTS = ["", "?part=page.js", "?part=page.css", "?part=icon.svg"];
-const ASKED = ["?part=act", "?part=events", "?part=state"];
+const ASKED = ["?part=act", "?part=events", "?part=knob", "?part=state"];
 
 /** What a view shows of it. */
 const state = async (answer: Response) => (await answer.json()) as Record<string, unknown>;

@@ -24,6 +24,7 @@ export class Fleet implements Demo {
     const create = (process: string): TestClient =>
       new TestClient(network, clients, { leaseTime: LEASE, process });
     this.locks = create("page:1");
+    // Of a Redis in memory a link is the connection; its type is no library's.
     this.redis = this.locks.connect() as never;
     this.#members = ROLES.map((role) => new Member(role, create));
   }

@@ -60,7 +60,7 @@ export class Member {
   #next: Turned | null = null;
   /** Is it at work under its main lock? */
   #isInside = false;
-  /** Called when something changes that somebody in it waits for. */
+  /** Called when something changes that its jobs or its knobs wait for. */
   readonly #wakes = new Set<() => void>();
 
   /** `create`: makes its client, which seems to run there. */
@@ -141,7 +141,7 @@ export class Member {
     return undo && true;
   }
 
-  /** At its next turn with its main lock, so that there is something to see; or after a while. */
+  /** At its next turn with its main lock, so that there is something to see; or after `PATIENCE`. */
   #soon(knob: Turned): true {
     const isFirst = this.#next === null;
     this.#next = knob;
@@ -177,8 +177,8 @@ export class Member {
     const ended = new AbortController();
     // Without a listener each error would be a warning of the program.
     client.on("error", () => {});
-    const connection = client.connect();
-    const unobserve = observe(client, connection as never);
+    // Of a Redis in memory a link is the connection; its type is no library's.
+    const unobserve = observe(client, client.connect() as never);
     client.test.latency(this.#latency);
     this.#life = { client, ended, unobserve };
     for (const job of this.role.jobs) void this.#repeat(job, this.#site(client, ended.signal));

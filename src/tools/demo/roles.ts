@@ -3,7 +3,7 @@ import type { Job, Role, Span } from "./member.ts";
 // What the processes of the demo do: a shop with a night's work beside it.
 
 const S = 1_000;
-/** Longer than any lock of the fleet is held, unless somebody turns a knob. */
+/** Longer than any lock of the fleet is held, unless a knob is turned. */
 const WAIT = { wait: 600 * S };
 
 let orders = 4_700;
