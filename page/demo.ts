@@ -10,11 +10,11 @@ const KNOBS = {
   ],
   pause: [
     "Pause",
-    "The process stands still, as in a long garbage collection: another one gets its lock after the lease, and after Resume the lock's history says “lost”.",
+    "The process stands still, as in a long garbage collection: another one gets its lock after the lease, and after Resume the lock's timeline says “lost”.",
   ],
   cut: [
     "Cut",
-    "The process loses Redis: its lease is not renewed and ends, and after Mend it reports the loss in the lock's history.",
+    "The process loses Redis: its lease is not renewed and ends, and after Mend it reports the loss in the lock's timeline.",
   ],
   hang: [
     "Hang",

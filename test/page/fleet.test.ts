@@ -38,7 +38,7 @@ it("a crash: the dead process holds the lock until its lease ends, others wait, 
   await page.locator("main").getByText("web-1:2048").first().waitFor(PATIENT);
 });
 
-it("a pause: another process gets the lock, and after Resume the loss is in the lock's history", async () => {
+it("a pause: another process gets the lock, and after Resume the loss is in the lock's timeline", async () => {
   const page = await open();
   await knob(page, "Pause web-2").click();
   await expect.poll(() => stateOf(page, "web-2").innerText(), PATIENT).toBe("stands still");
@@ -48,7 +48,7 @@ it("a pause: another process gets the lock, and after Resume the loss is in the 
     .waitFor(PATIENT);
   await knob(page, "Resume web-2").click();
   await row(page, MUG).getByRole("link").click();
-  await page.locator(".history .lost").filter({ hasText: "web-2:2210" }).first().waitFor(PATIENT);
+  await page.locator(".rows .lost").filter({ hasText: "web-2:2210" }).first().waitFor(PATIENT);
 });
 
 it("a cut: the process loses its lock, and works again after Mend", async () => {
