@@ -1,5 +1,5 @@
 import type { Listed } from "../../index.ts";
-import { showParty, waitingProcesses } from "../../inside.ts";
+import { isStandby, showParty, waitingProcesses } from "../../inside.ts";
 import { visible } from "../../util/visible.ts";
 import type { LeaseLengths } from "../ui/lease-lengths.ts";
 import { ESCAPED, escapedHint, nameOf } from "./args.ts";
@@ -67,18 +67,22 @@ export function linesOf(lock: Listed & Partial<Looked>, lengths?: LeaseLengths):
     }
   }
   if (value) lines.push(`  value: ${visible(value)}`);
-  if (waiters?.length) lines.push({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
+  const standsBy = isStandby(lock);
+  const painted = (text: string) => (standsBy ? text : ({ style: "yellow", text } as const));
+  if (waiters?.length) lines.push(painted(`  ${waitingInWords(lock)}:`));
   for (const [i, one] of (waiters ?? []).entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
-    const text = `  ${i + 1}. ${showParty(one)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
-    lines.push({ style: "yellow", text });
+    const text = `  ${i + 1}. ${showParty(one)} ${standsBy ? "has stood by" : "waits"} for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
+    lines.push(painted(text));
   }
   return lines;
 }
 
 function waitingInWords(lock: Listed): string {
   const [processes, callers] = [waitingProcesses(lock), lock.waiters?.length ?? 0];
-  const count = many(processes, "waiting process", "waiting processes");
+  const count = isStandby(lock)
+    ? `${many(processes, "candidate stands", "candidates stand")} by`
+    : many(processes, "waiting process", "waiting processes");
   return processes === callers ? count : `${count}, with ${many(callers, "caller")}`;
 }
 
