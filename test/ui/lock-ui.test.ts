@@ -440,6 +440,30 @@ it("with call sites, a holder and calls that ended are shown with the line that 
   expect(ended).toMatchObject([{ site, client: locks.id }]);
 });
 
+it("a caller that got the lock by a local hand-off, or from the cache, is shown once", async () => {
+  const { get } = await serve();
+  const { redis, locks } = await parties.join();
+  onTestFinished(observe(locks, redis, { callSites: true }));
+  const [passed, cached] = [locks.lock(freshName()), locks.lock(freshName(), { linger: 1_000 })];
+  const first = await passed.lock();
+  const next = passed.lock();
+  await first.unlock();
+  await (await cached.lock()).unlock();
+  const leases = [await next, await cached.lock()];
+  for (const { name } of leases) {
+    const shown = async () => state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
+    // It is reported after 5 s.
+    const { holders, reported } = await until(async () => {
+      const seen = await shown();
+      const told = [...(seen.reported as { how: string }[]), ...(seen.holders as { site: string | null }[])];
+      return told.some((one) => ("how" in one ? one.how === "holds" : one.site !== null)) && seen;
+    });
+    expect(holders).toMatchObject([{ site: expect.any(String) }]);
+    expect((reported as { how: string }[]).filter(({ how }) => how === "holds")).toEqual([]);
+  }
+  for (const lease of leases) await lease.unlock();
+});
+
 it("an election is shown with what its leader publishes, and never with the value of an earlier leader", async () => {
   const { get } = await serve();
   const { locks } = await parties.join();

@@ -38,6 +38,13 @@ it("a call that a holder has made is told of that holder, and otherwise has no e
   }
 });
 
+it("a call that got the lock by a local hand-off has a higher token than its hold in Redis", () => {
+  const calls = new ReportedCalls();
+  calls.add(CLIENT, NOW, ago(0, "holds", { token: 4_713, site: "pay (src/pay.ts:4:2)" }));
+  expect(calls.of(holder(4_711))).toMatchObject({ site: "pay (src/pay.ts:4:2)" });
+  expect(calls.all([holder(4_711)], NOW)).toEqual([]);
+});
+
 it("a permit has no token: any hold of its client may be it", () => {
   const calls = new ReportedCalls();
   calls.add(CLIENT, NOW, ago(0, "holds", { token: null, lease: 9_000 }));

@@ -66,9 +66,14 @@ export class ReportedCalls {
 
 type Holder = Pick<ShownParty, "id"> & { readonly token: number | null };
 
-/** Permits have no token: there, any call of the client fits. */
+/**
+ * Permits have no token: there, any call of the client fits. Redis has the first token of a hold, and
+ * each caller that gets the lock by a local hand-off, or from the cache, has a higher one.
+ */
 const isOf = ({ how, token, client }: Known, holder: Holder): boolean =>
-  how === "holds" && client === clientOf(holder) && (token === null || token === holder.token);
+  how === "holds" &&
+  client === clientOf(holder) &&
+  (token === null || (holder.token !== null && token >= holder.token));
 
 const reported = ({ at, call, token, lease, ...one }: Known, now: number): Reported => ({
   ...one,
