@@ -1,3 +1,6 @@
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import { expect, it, onTestFinished } from "vitest";
 import { createTestLocks, type TestLocks } from "../../src/tools/testing/index.ts";
 import { CallSites, siteIn } from "../../src/tools/ui/call-sites.ts";
@@ -76,4 +79,15 @@ it("a stack without a line of the application, or whose text throws, has none", 
   const framework = "run (/srv/app/node_modules/framework/index.js:1:2)";
   expect(siteIn(stack(framework, "async pay (/srv/app/pay.js:3:4)"))).toBe("pay (/srv/app/pay.js:3:4)");
   expect(siteIn(stack(framework))).toBe(framework);
+});
+
+it("a bundle that is a CommonJS module can be loaded, and has no lines", async () => {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL("../../src/tools/ui/call-sites.ts", import.meta.url))],
+    ...{ bundle: true, write: false, platform: "node", format: "cjs", logLevel: "silent" },
+  });
+  const bundle = { exports: {} as { siteIn: typeof siteIn } };
+  const load = new Function("module", "require", outputFiles[0]?.text ?? "");
+  load(bundle, createRequire(import.meta.url));
+  expect(bundle.exports.siteIn({ stack: "Error\n    at pay (/srv/app/pay.js:3:4)" })).toBeNull();
 });

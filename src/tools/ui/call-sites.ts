@@ -49,7 +49,8 @@ export class CallSites {
   };
 }
 
-const INSIDE = [HOME.href, fileURLToPath(HOME), "node:"];
+/** Without a folder of its own everything is inside. */
+const INSIDE = HOME ? [HOME.href, fileURLToPath(HOME), "node:"] : [""];
 const WORKING = [pathToFileURL(`${process.cwd()}/`).href, `${process.cwd()}/`, "file://"];
 
 /**
