@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { LockEvents, LockLostError } from "../../src/index.ts";
+import type { CallSites } from "../../src/tools/ui/call-sites.ts";
 import type { Told } from "../../src/tools/ui/observed.ts";
 import { decodeTold } from "../../src/tools/ui/observed.ts";
 import { Reporter } from "../../src/tools/ui/reporter.ts";
@@ -16,9 +17,9 @@ afterEach(() => void vi.useRealTimers());
 const ID = "web-1:7:0123456789abcdef";
 const S = 1_000;
 
-function observed() {
+function observed(sites: CallSites | null = null) {
   const told: Told[] = [];
-  const reporter = new Reporter(ID, null, (one) => told.push(one));
+  const reporter = new Reporter(ID, sites, (one) => told.push(one));
   const { listeners } = reporter;
   const tell = <K extends keyof typeof listeners>(
     event: K,
@@ -93,6 +94,16 @@ it("a renewal is reported soon, because it tells how long the lease is", async (
   expect(calls()).toHaveLength(2);
 });
 
+it("a lease that was extended is reported soon after its next renewal", async () => {
+  const { tell, calls } = observed();
+  tell("acquire", 1, { waitedFor: 0 });
+  tell("renew", 1, { remaining: 29_998 });
+  await vi.advanceTimersByTimeAsync(10 * S);
+  tell("renew", 1, { remaining: 95_000 });
+  await vi.advanceTimersByTimeAsync(10 * S);
+  expect(calls()).toMatchObject([{ lease: 29_998 }, { lease: 95_000 }]);
+});
+
 it("a loss is reported, also one that only the release has found out", async () => {
   const { tell, calls } = observed();
   const error = { reason: "revoked", by: "alice" } as LockLostError;
@@ -161,6 +172,67 @@ it("a process that has nothing to report says every 10 min that it is observed",
   await vi.advanceTimersByTimeAsync(3_600 * S);
   expect(told.length).toBeGreaterThanOrEqual(6);
   expect(told.length).toBeLessThanOrEqual(8);
+});
+
+it("the end of a call that was reported while it lasted is not among those left out", async () => {
+  const { tell, calls } = observed();
+  tell("acquire", 1, { waitedFor: 0 });
+  await vi.advanceTimersByTimeAsync(10 * S);
+  tell("release", 1, { heldFor: 10 * S });
+  for (let call = 2; call <= 500; call++) {
+    tell("wait", call);
+    tell("acquire", call, { waitedFor: 20 });
+    tell("release", call, { heldFor: 1 });
+  }
+  await vi.advanceTimersByTimeAsync(60 * S);
+  expect(calls()).toHaveLength(51);
+  expect(
+    calls()
+      .filter(({ call }) => call === 1)
+      .map(({ how }) => how),
+  ).toEqual(["holds", "released"]);
+});
+
+/** Stacks of calls, of which `texts` counts those whose text was made. */
+function fakeSites() {
+  const ended = new Set<number>();
+  const known = { texts: 0 };
+  const of = (call: number) =>
+    ended.has(call)
+      ? null
+      : {
+          get stack() {
+            known.texts++;
+            return `Error\n    at pay (/srv/app/pay.js:${call}:1)`;
+          },
+        };
+  const sites = { of, ended: (call: number) => void ended.add(call), close: () => {} };
+  return { known, ended, sites: sites as unknown as CallSites };
+}
+
+it("a call for several locks that gives some of them back and gives up is reported with its line", async () => {
+  const { sites, ended } = fakeSites();
+  const { tell, calls } = observed(sites);
+  tell("acquire", 1, { name: "a", waitedFor: 0 });
+  tell("wait", 1, { name: "b" });
+  tell("release", 1, { name: "a", heldFor: 100 });
+  tell("giveup", 1, { name: "b", waitedFor: 100, why: "timeout" });
+  await vi.advanceTimersByTimeAsync(4 * S);
+  expect(calls()).toMatchObject([{ name: "b", how: "giveup", site: "pay (/srv/app/pay.js:1:1)" }]);
+  expect([...ended]).toEqual([1]);
+});
+
+it("the text of a stack is made only for calls that are reported", async () => {
+  const { sites, known } = fakeSites();
+  const { tell, calls } = observed(sites);
+  for (let call = 1; call <= 500; call++) {
+    tell("wait", call);
+    tell("giveup", call, { waitedFor: 20, why: "timeout" });
+  }
+  await vi.advanceTimersByTimeAsync(60 * S);
+  expect(calls()).toHaveLength(50);
+  expect(calls().at(-1)).toMatchObject({ site: "pay (/srv/app/pay.js:500:1)" });
+  expect(known.texts).toBe(50);
 });
 
 it("nothing is reported once it is closed", async () => {

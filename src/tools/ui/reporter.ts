@@ -14,6 +14,10 @@ const AGAIN = 60_000;
 /** ms after which a process that has nothing to report says that it is observed. */
 const GREET = 600_000;
 const NEVER = Number.NEGATIVE_INFINITY;
+/** ms by which a lease is longer than before, and not only by the time that an answer takes. */
+const GROWN = 1_000;
+/** What is not known of a hold that was not reported. */
+const NEW = { lease: null, told: NEVER, toldLease: null } as const;
 
 /** A call that has a lock. */
 interface Held extends Pick<ToldCall, "name" | "call" | "token"> {
@@ -23,8 +27,17 @@ interface Held extends Pick<ToldCall, "name" | "call" | "token"> {
   readonly site: Stack | null;
   /** Of its last renewal; null: none was seen. */
   lease: number | null;
-  /** When it was reported. */
+  /** When it was reported, and with which lease. */
   told: number;
+  toldLease: number | null;
+}
+
+/** A call that has ended, at a time of this clock. */
+interface Ended extends Omit<ToldCall, "ago" | "site"> {
+  readonly at: number;
+  readonly site: Stack | null;
+  /** While it lasted. Then the page waits for its end. */
+  readonly wasReported: boolean;
 }
 
 type Listeners = Pick<LockEvents, "wait" | "acquire" | "giveup" | "release" | "renew" | "lost">;
@@ -38,7 +51,7 @@ export class Reporter {
   /** Calls that wait, each with its locks. */
   readonly #waiting = new Map<number, Set<string>>();
   readonly #held = new Map<string, Held>();
-  #ended: (Omit<ToldCall, "ago"> & { readonly at: number })[] = [];
+  #ended: Ended[] = [];
   #deaf: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   /** Looks for holds that last. */
@@ -75,8 +88,7 @@ export class Reporter {
         since,
         waitedFor,
         site,
-        lease: null,
-        told: NEVER,
+        ...NEW,
       });
       this.#look ??= clientTimer(this.#lookAround, LONG);
     },
@@ -88,14 +100,11 @@ export class Reporter {
       if (!hasWaited) return;
       this.#count(name, ms);
       const waitedFor = Math.round(ms);
-      this.#end({ name, call, waitedFor, token: null, lease: null, site }, "giveup", null, why);
+      this.#end({ ...NEW, name, call, waitedFor, token: null, site }, "giveup", null, why);
     },
     renew: ({ call, name, remaining }) => {
       const held = this.#held.get(`${call} ${name}`);
-      if (!held) return;
-      // The page then knows of this lease how long ago it was renewed.
-      if (held.lease === null) held.told = NEVER;
-      held.lease = Math.round(remaining);
+      if (held) held.lease = Math.round(remaining);
     },
     release: ({ call, name, heldFor }) => {
       const held = this.#leave(call, name);
@@ -104,7 +113,7 @@ export class Reporter {
     lost: ({ call, name, heldFor, token, error, remains }) => {
       if (remains) return;
       // Only its release may have found out. Then there is one report more, which counts.
-      const held = this.#leave(call, name) ?? { name, call, token, waitedFor: null, lease: null, site: null };
+      const held = this.#leave(call, name) ?? { ...NEW, name, call, token, waitedFor: null, site: null };
       this.#end(held, "lost", heldFor, error.by === null ? error.reason : `${error.reason} by ${error.by}`);
     },
   };
@@ -130,20 +139,28 @@ export class Reporter {
   #leave(call: number, name: string): Held | undefined {
     const held = this.#held.get(`${call} ${name}`);
     this.#held.delete(`${call} ${name}`);
-    this.#sites?.ended(call);
+    // A call for several locks gives back those that it has before it gives up.
+    if (!this.#waiting.has(call)) this.#sites?.ended(call);
     return held;
   }
 
   #end(
-    { name, call, waitedFor, token, lease, site }: Omit<Held, "since" | "told">,
+    { name, call, waitedFor, token, lease, site, told }: Omit<Held, "since">,
     how: ToldCall["how"],
     ms: number | null,
     why: string | null,
   ): void {
     const heldFor = ms && Math.round(ms);
     const at = performance.now();
-    const all = { name, call, how, at, waitedFor: waitedFor ?? 0, heldFor, why, token, lease };
-    if (this.#ended.push({ ...all, site: siteIn(site) }) > ENDED) this.#ended.shift();
+    const all = { name, call, how, at, waitedFor: waitedFor ?? 0, heldFor, why, token, lease, site };
+    if (this.#ended.push({ ...all, wasReported: told > NEVER }) > ENDED)
+      this.#ended.splice(
+        Math.max(
+          0,
+          this.#ended.findIndex(({ wasReported }) => !wasReported),
+        ),
+        1,
+      );
     this.#soon();
   }
 
@@ -154,7 +171,9 @@ export class Reporter {
 
   /** Those that have the lock for long, and whose report is missing or old. */
   #lasting(now: number): Held[] {
-    const isDue = ({ since, told }: Held): boolean => now - since >= LONG && now - told >= AGAIN;
+    // By a lease that grew, the page knows how long ago it was renewed.
+    const isDue = ({ since, told, lease, toldLease }: Held): boolean =>
+      now - since >= LONG && (now - told >= AGAIN || (lease ?? 0) > (toldLease ?? 0) + GROWN);
     return [...this.#held.values()].filter(isDue).slice(0, LASTING);
   }
 
@@ -171,10 +190,18 @@ export class Reporter {
     this.#timer = undefined;
     const now = performance.now();
     this.#last = now;
-    const ended = this.#ended.map(({ at, ...call }): ToldCall => ({ ...call, ago: Math.round(now - at) }));
+    const ended = this.#ended.map(
+      ({ at, site, wasReported, ...call }): ToldCall => ({
+        ...call,
+        ago: Math.round(now - at),
+        // Made here, because it costs more than all else, and not all calls are reported.
+        site: siteIn(site),
+      }),
+    );
     const lasting = this.#lasting(now).map((held): ToldCall => {
       const { name, call, since, waitedFor, token, lease, site } = held;
       held.told = now;
+      held.toldLease = lease;
       const all = { name, call, how: "holds" as const, ago: 0, heldFor: Math.round(now - since), why: null };
       return { ...all, waitedFor: waitedFor ?? 0, token, lease, site: siteIn(site) };
     });
