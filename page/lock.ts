@@ -161,7 +161,9 @@ class Card {
     value: string | null,
     longest: number | null,
   ): void {
-    const { renewed, unrenewed, site } = holder;
+    const { renewed, unrenewed, site, lease } = holder;
+    // The watchdog renews when a third has passed. A process that has not by now may have died.
+    const isAlive = unrenewed === null && renewed !== null && renewed <= (lease ?? 0) / 2;
     this.#kept.hidden = !kept;
     if (this.#recall) this.#recall.hidden = !kept;
     this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
@@ -169,7 +171,7 @@ class Card {
     this.#lease.show(holder, age);
     this.#late.hidden = unrenewed === null;
     grow(this.#since, unrenewed, age);
-    this.#stuck.hidden = kept || unrenewed !== null || renewed === null || (longest ?? 0) < LONG_WAIT;
+    this.#stuck.hidden = kept || !isAlive || (longest ?? 0) < LONG_WAIT;
     grow(this.#alive, renewed, age);
     grow(this.#busy, holder.heldFor, age);
     this.#renewed.hidden = renewed === null;

@@ -124,13 +124,13 @@ const UNENDED = " or longer: its process has not reported the end";
 
 function ended(call: Reported): Entry {
   const { how, ago, waitedFor, heldFor, why, client, site } = call;
-  const began = ago + (heldFor ?? 0);
   const isServed = why === "served";
+  const began = ago + (heldFor ?? 0);
   const waited = heldFor !== null && waitedFor > 0 ? ` (waited ${time(waitedFor)})` : "";
   const reason = why === null || isServed ? null : visible(why);
   const more = [reason, site === null ? null : visible(site)].filter((one) => one !== null).join(" · ");
   return {
-    key: `ended ${client} ${how} ${waitedFor} ${heldFor} ${why}`,
+    key: `ended ${client} ${call.call} ${how} ${isServed}`,
     className: isServed ? "released" : how === "holds" ? "unended" : how,
     when: ago,
     who: () => person({ ...call, id: client, units: 1, mode: null }),

@@ -143,6 +143,28 @@ it("a holder whose process lives and whose work does not end is told apart, with
   expect(await page.getByText("Last renewed").isVisible()).toBe(true);
 });
 
+it("a holder that was renewed more than half of its lease ago is not said to live", async () => {
+  const url = await serve({ left: 10 * S });
+  const token = await tokenOf(own.admin, "order:42");
+  await tellCalls(own.admin, BILLING, [
+    toldCall("order:42", "holds", { ago: 18 * S, heldFor: 23 * S, token, lease: 30 * S }),
+  ]);
+  const page = await browser.open(url);
+  await page.getByText("Last renewed").waitFor();
+  expect(await page.locator(".stuck").isVisible()).toBe(false);
+});
+
+it("calls of one process that gave up after the same time have a row each", async () => {
+  const url = await serve();
+  const gaveUp = [150, 120, 90].map((ago) =>
+    toldCall("order:42", "giveup", { ago: ago * S, waitedFor: 5 * S }),
+  );
+  await tellCalls(own.admin, ["web-2", 7], gaveUp);
+  const page = await browser.open(url);
+  await page.getByText("gave up after").first().waitFor();
+  expect(await texts(page)).toHaveLength(6);
+});
+
 it("of many that wait the first ones are shown, and all of them on request, by the keyboard", async () => {
   const waiters = Array.from({ length: 60 }, (_, i) => [`web-${i}`, 1, (90 - i) * S] as const);
   const url = await serve({ waiters });

@@ -75,7 +75,7 @@ const isOf = ({ how, token, client }: Known, holder: Holder): boolean =>
   client === clientOf(holder) &&
   (token === null || (holder.token !== null && token >= holder.token));
 
-const reported = ({ at, call, token, lease, ...one }: Known, now: number): Reported => ({
+const reported = ({ at, token, lease, ...one }: Known, now: number): Reported => ({
   ...one,
   ...partyOfClient(one.client),
   ago: Math.max(0, now - at),

@@ -153,14 +153,10 @@ export class Reporter {
     const heldFor = ms && Math.round(ms);
     const at = performance.now();
     const all = { name, call, how, at, waitedFor: waitedFor ?? 0, heldFor, why, token, lease, site };
-    if (this.#ended.push({ ...all, wasReported: told > NEVER }) > ENDED)
-      this.#ended.splice(
-        Math.max(
-          0,
-          this.#ended.findIndex(({ wasReported }) => !wasReported),
-        ),
-        1,
-      );
+    if (this.#ended.push({ ...all, wasReported: told > NEVER }) > ENDED) {
+      const first = this.#ended.findIndex(({ wasReported }) => !wasReported);
+      this.#ended.splice(Math.max(0, first), 1);
+    }
     this.#soon();
   }
 

@@ -227,6 +227,8 @@ export interface ShownBlocked extends Seen {
 
 /** A call for a lock, as an observed process reported it. */
 export interface Reported {
+  /** The client's number for it. */
+  readonly call: number;
   /** "holds": its end has not been reported. */
   readonly how: "holds" | "released" | "lost" | "giveup";
   /** ms since it ended, or since "holds" was reported. */
