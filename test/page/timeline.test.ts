@@ -90,6 +90,9 @@ it.each([1_280, 390])(
     for (const [i, text] of (await texts(page)).entries()) expect(text).toMatch(expected[i] ?? /^$/);
     expect(await page.locator(".axis span").allInnerTexts()).toEqual(["3 min ago", "2 min", "1 min"]);
     expect(await fitsWidth(page)).toBe(true);
+    // No time covers the name next to it.
+    const isCut = (all: Element[]) => all.map((one) => one.scrollWidth > one.clientWidth);
+    expect(new Set(await page.locator(".rows .when").evaluateAll(isCut))).toEqual(new Set([false]));
     // The bars end at the right edge for what lasts, and otherwise where it ended.
     const [now, next, , died, released, , lost] = await bars(page);
     for (const bar of [now?.[1], next?.[0]]) expect(bar?.[1]).toBe(1);
