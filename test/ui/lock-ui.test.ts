@@ -440,6 +440,23 @@ it("with call sites, a holder and calls that ended are shown with the line that 
   expect(ended).toMatchObject([{ site, client: locks.id }]);
 });
 
+it("a client that is closed and then no longer observed has reported the end of its last hold", async () => {
+  const { get } = await serve();
+  const { redis, locks } = await parties.join();
+  const stop = observe(locks, redis);
+  const name = freshName();
+  const shown = async () => state(await get(`?part=state&view=lock&kind=lock&name=${name}`));
+  const lease = await locks.lock(name).lock();
+  const waited = locks.lock(name).lock();
+  await lease.unlock();
+  await (await waited).unlock();
+  await locks.close();
+  stop();
+  await redis.quit();
+  const { reported } = await shown();
+  expect(reported).toMatchObject([{ how: "released", client: locks.id }]);
+});
+
 it("a caller that got the lock by a local hand-off, or from the cache, is shown once", async () => {
   const { get } = await serve();
   const { redis, locks } = await parties.join();

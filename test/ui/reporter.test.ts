@@ -235,13 +235,19 @@ it("the text of a stack is made only for calls that are reported", async () => {
   expect(known.texts).toBe(50);
 });
 
-it("nothing is reported once it is closed", async () => {
-  const { tell, told, reporter } = observed();
+it("what is left is reported when it is closed, and nothing after that", async () => {
+  const { tell, told, calls, reporter } = observed();
   tell("acquire", 1, { waitedFor: 0 });
   tell("wait", 2);
   tell("giveup", 2, { waitedFor: 1, why: "timeout" });
   reporter.close();
+  expect(calls()).toMatchObject([{ call: 2, how: "giveup" }]);
   await vi.advanceTimersByTimeAsync(600 * S);
-  expect(told).toEqual([]);
+  reporter.close();
+  expect(told).toHaveLength(1);
   expect(vi.getTimerCount()).toBe(0);
+  // Of calls that need no report there is none.
+  const { told: none, reporter: other } = observed();
+  other.close();
+  expect(none).toEqual([]);
 });

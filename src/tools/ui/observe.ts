@@ -25,7 +25,8 @@ export interface ObserveOptions {
  * @param redis a connection to the Redis that the page reads; it may be the client's own. It needs
  *   the rights `+xadd +pexpire`, for `holdfast:observed`.
  * @param options.callSites whether the line that called is reported too. Default: false.
- * @returns a function that stops the reports.
+ * @returns a function that reports what is left, and stops. Call it after the client's `close()`, which
+ *   ends its holds, and before the connection ends.
  * @throws TypeError if `redis` is no connection, or for bad options.
  * @example
  * const stop = observe(locks, redis);
@@ -60,8 +61,8 @@ export function observe(
     locks.off("wait", wait).off("acquire", acquire).off("giveup", giveup);
     locks.off("release", release).off("renew", renew).off("lost", lost);
     unsubscribe("holdfast:error", failed);
-    sites?.close();
     reporter.close();
+    sites?.close();
   };
 }
 

@@ -124,10 +124,13 @@ export class Reporter {
     this.#soon();
   }
 
+  /** Reports at once what is left: a process that ends has no later moment for it. */
   close(): void {
     clearTimeout(this.#greeting);
-    clearTimeout(this.#timer);
     clearTimeout(this.#look);
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#tell();
   }
 
   #count(name: string, ms: number): void {
