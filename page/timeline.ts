@@ -35,7 +35,7 @@ interface Entry {
 export class Timeline {
   readonly element: HTMLElement;
   readonly #axis = h("div", { class: "axis", "aria-hidden": "true" });
-  readonly #list = h("ol", { class: "rows" });
+  readonly #list = h("ol", { class: "rows", role: "list" });
   readonly #all: HTMLElement;
   readonly #note = h("p", { class: "note" });
   readonly #rows = new Map<string, Row>();

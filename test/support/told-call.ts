@@ -5,6 +5,7 @@ let calls = 0;
 /** What an observed process may report of a call. */
 export const toldCall = (name: string, how: ToldCall["how"], changes: Partial<ToldCall> = {}): ToldCall => ({
   name,
+  kind: "lock",
   how,
   call: ++calls,
   ago: 700,

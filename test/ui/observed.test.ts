@@ -55,6 +55,7 @@ const HOSTILE: readonly (readonly [string, unknown])[] = [
   ["a call with an unknown end", call({ how: "won" })],
   ["a call with an end that every object has", call({ how: "constructor" })],
   ["a call without a name", call({ name: {} })],
+  ["a call of an unknown kind", call({ kind: "toString" })],
   ["a call without a number", call({ call: "1" })],
   ["a call at no time", call({ ago: null })],
   ["a call in the future", call({ ago: -1_000_000 })],
@@ -159,12 +160,14 @@ function reader() {
     await waitTimes.refresh();
     expect(waitTimes.trouble).toBeNull();
     expect(waitTimes.dropped - before).toBe(decodeTold(text) === null ? 1 : 0);
-    waitTimes.calls("order:42", []).forEach(({ why, client, how, ago, waitedFor, heldFor, site }) => {
-      const types = [client, how, ago, waitedFor].map((value) => typeof value);
-      expect(types).toEqual(["string", "string", "number", "number"]);
-      expect(heldFor === null || typeof heldFor === "number").toBe(true);
-      for (const text of [why, site]) expect(text === null || typeof text === "string").toBe(true);
-    });
+    waitTimes
+      .calls({ kind: "lock", name: "order:42" }, [])
+      .forEach(({ why, client, how, ago, waitedFor, heldFor, site }) => {
+        const types = [client, how, ago, waitedFor].map((value) => typeof value);
+        expect(types).toEqual(["string", "string", "number", "number"]);
+        expect(heldFor === null || typeof heldFor === "number").toBe(true);
+        for (const text of [why, site]) expect(text === null || typeof text === "string").toBe(true);
+      });
   };
   return { ended: () => waitTimes.ended(), read };
 }

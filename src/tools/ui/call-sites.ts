@@ -51,7 +51,6 @@ export class CallSites {
 
 /** Without a folder of its own everything is inside. */
 const INSIDE = HOME ? [HOME.href, fileURLToPath(HOME), "node:"] : [""];
-const WORKING = [pathToFileURL(`${process.cwd()}/`).href, `${process.cwd()}/`, "file://"];
 
 /**
  * The line of the application, such as "Payments.pay (src/payments.ts:42:17)": the first one outside of
@@ -70,6 +69,17 @@ export function siteIn(taken: Stack | null): string | null {
     .filter((frame) => !INSIDE.some((folder) => frame.includes(folder)));
   const site = frames.find((frame) => !frame.includes("/node_modules/")) ?? frames[0];
   if (site === undefined) return null;
-  const short = WORKING.reduce((text, folder) => text.replace(folder, ""), site);
+  const short = beginnings().reduce((text, beginning) => text.replace(beginning, ""), site);
   return harmless(short).slice(0, LONGEST_SITE);
+}
+
+/** What is left out of a file's name: the working folder. */
+function beginnings(): string[] {
+  try {
+    const folder = process.cwd();
+    return folder === "/" ? ["file://"] : [pathToFileURL(`${folder}/`).href, `${folder}/`, "file://"];
+  } catch {
+    // The folder is gone, or may not be read.
+    return ["file://"];
+  }
 }

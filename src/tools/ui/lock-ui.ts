@@ -32,6 +32,7 @@ import {
   fits,
   isPattern,
   type Known,
+  kindOf,
   narrowOf,
   passes,
   shownHolder,
@@ -217,8 +218,8 @@ class Page {
     const isRead = unread === null && all.survey !== null;
     const circles = found.length === 0 && !isRead ? null : found;
     const sure = found.filter(({ isSure }) => isSure);
-    const known: Known = { lengths, callOf: (name, holder) => waitTimes?.callOf(name, holder) ?? null };
-    const shown = (one: Seen) => shownLock(one, waitTimes?.lost(one.name) ?? null, known);
+    const known: Known = { lengths, callOf: (lock, holder) => waitTimes?.callOf(lock, holder) ?? null };
+    const shown = (one: Seen) => shownLock(one, waitTimes?.lost(one) ?? null, known);
     const trouble = sight.trouble ?? all.trouble;
     const search = wanted.get("search") ?? "";
     const seen = {
@@ -244,14 +245,14 @@ class Page {
     const processes = waitTimes?.processes ?? 0;
     switch (wanted.get("view")) {
       case "lock": {
-        const [kind, name] = [wanted.get("kind"), wanted.get("name")];
+        const [kind, name] = [kindOf(wanted.get("kind")), wanted.get("name") ?? ""];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
         const holders = lock?.holders.map((one) => shownHolder(one, lock, known)) ?? [];
         const waiters = lock?.waiters?.map(shownWaiter) ?? [];
         const value = lock?.kind === "election" ? this.#values.of(lock) : null;
         // For the next look: the leader may publish another value.
         if (lock?.kind === "election") void this.#values.refresh(lock.name);
-        const reported = waitTimes?.calls(name ?? "", holders) ?? null;
+        const reported = kind && (waitTimes?.calls({ kind, name }, holders) ?? null);
         const one = { lock: lock && shown(lock), holders, value, waiters, reported, processes };
         return { ...seen, view: "lock", ...one };
       }

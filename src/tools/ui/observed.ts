@@ -1,3 +1,4 @@
+import type { Listed, LockEvents } from "../../index.ts";
 import { NAME_BYTES_MAX } from "../../inside.ts";
 
 // The reports that observed processes write and the page reads: entries of one stream, each for some
@@ -30,6 +31,8 @@ export interface Told {
  */
 export interface ToldCall {
   readonly name: string;
+  /** Locks of several kinds may have one name. */
+  readonly kind: ToldKind;
   /** The client's number for it. */
   readonly call: number;
   /** "giveup": it ended without the lock. "lost": it noticed that. */
@@ -47,6 +50,25 @@ export interface ToldCall {
   readonly lease: number | null;
   /** The line of the application that called; null: it is not known. */
   readonly site: string | null;
+}
+
+/** The method that the caller used. */
+type ToldKind = Parameters<LockEvents["acquire"]>[0]["kind"];
+
+/**
+ * The kind of the lock in a list. Null: it is in none. A call for several locks does not say of which
+ * kind each is.
+ */
+const LISTED: Readonly<Record<ToldKind, Listed["kind"] | "any" | null>> = {
+  ...{ lock: "lock", fair: "lock", read: "readWrite", write: "readWrite", semaphore: "semaphore" },
+  ...{ election: "election", remember: "remember", redisson: "redisson", redissonFenced: "redisson" },
+  ...{ multi: "any", spin: null, once: null, quorum: null },
+};
+
+/** Was this call for a lock of this kind? */
+export function isOfKind({ kind }: Pick<ToldCall, "kind">, wanted: Listed["kind"]): boolean {
+  const listed = LISTED[kind];
+  return listed === wanted || listed === "any";
 }
 
 /** Waits are counted in steps, four for each doubling of the time. */
@@ -125,6 +147,7 @@ const orNull =
 const HOW: readonly unknown[] = ["holds", "released", "lost", "giveup"];
 const CALL: Readonly<Record<keyof ToldCall, Check>> = {
   name: isName,
+  kind: (value) => typeof value === "string" && Object.hasOwn(LISTED, value),
   call: isTime,
   how: (value) => HOW.includes(value),
   ago: isTime,

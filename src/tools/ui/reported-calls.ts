@@ -1,5 +1,6 @@
+import type { Listed } from "../../index.ts";
 import { clientOf, partyOfClient } from "../../inside.ts";
-import type { ToldCall } from "./observed.ts";
+import { isOfKind, type ToldCall } from "./observed.ts";
 import type { Reported, ShownParty } from "./shown.ts";
 
 /** The limit for calls, and for losses among them, which make room for others only beyond it. */
@@ -9,7 +10,10 @@ const LOSSES = 20;
 /** A call as its process has reported it last. */
 type Known = Omit<ToldCall, "ago" | "name"> & { readonly at: number; readonly client: string };
 
-/** The calls for one lock that observed processes have reported. Times are ms of the server's clock. */
+/**
+ * The calls for the locks of one name that observed processes have reported. Times are ms of the
+ * server's clock.
+ */
 export class ReportedCalls {
   /** In order of time, the latest last. */
   readonly #known: Known[] = [];
@@ -40,22 +44,22 @@ export class ReportedCalls {
    * The latest first. One that has the lock is among them if none of the `holders` is it: then its
    * process has not reported the end.
    */
-  all(holders: readonly Holder[], now: number): Reported[] {
+  all(kind: Listed["kind"], holders: readonly Holder[], now: number): Reported[] {
     const isPresent = (one: Known): boolean => holders.some((holder) => isOf(one, holder));
     return this.#known
-      .filter((one) => !isPresent(one))
+      .filter((one) => isOfKind(one, kind) && !isPresent(one))
       .map((one) => reported(one, now))
       .reverse();
   }
 
   /** Null: its process has not reported it. */
-  of(holder: Holder): Pick<ToldCall, "lease" | "site"> | null {
-    return this.#known.findLast((one) => isOf(one, holder)) ?? null;
+  of(kind: Listed["kind"], holder: Holder): Pick<ToldCall, "lease" | "site"> | null {
+    return this.#known.findLast((one) => isOfKind(one, kind) && isOf(one, holder)) ?? null;
   }
 
   /** The last loss. Null: none was reported. */
-  lost(now: number): Reported | null {
-    const last = this.#known.findLast(({ how }) => how === "lost");
+  lost(kind: Listed["kind"], now: number): Reported | null {
+    const last = this.#known.findLast((one) => one.how === "lost" && isOfKind(one, kind));
     return last ? reported(last, now) : null;
   }
 
@@ -75,7 +79,7 @@ const isOf = ({ how, token, client }: Known, holder: Holder): boolean =>
   client === clientOf(holder) &&
   (token === null || (holder.token !== null && token >= holder.token));
 
-const reported = ({ at, token, lease, ...one }: Known, now: number): Reported => ({
+const reported = ({ at, token, lease, kind, ...one }: Known, now: number): Reported => ({
   ...one,
   ...partyOfClient(one.client),
   ago: Math.max(0, now - at),

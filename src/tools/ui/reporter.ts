@@ -20,7 +20,7 @@ const GROWN = 1_000;
 const NEW = { lease: null, told: NEVER, toldLease: null } as const;
 
 /** A call that has a lock. */
-interface Held extends Pick<ToldCall, "name" | "call" | "token"> {
+interface Held extends Pick<ToldCall, "name" | "kind" | "call" | "token"> {
   readonly since: number;
   /** Null: it did not wait. */
   readonly waitedFor: number | null;
@@ -73,7 +73,7 @@ export class Reporter {
       const names = this.#waiting.get(call) ?? new Set();
       this.#waiting.set(call, names.add(name));
     },
-    acquire: ({ call, name, waitedFor: ms, token }) => {
+    acquire: ({ call, name, kind, waitedFor: ms, token }) => {
       const names = this.#waiting.get(call);
       const hasWaited = names?.delete(name) === true;
       if (names?.size === 0) this.#waiting.delete(call);
@@ -82,17 +82,12 @@ export class Reporter {
       const site = this.#sites?.of(call) ?? null;
       const since = performance.now();
       this.#held.set(`${call} ${name}`, {
-        name,
-        call,
-        token,
-        since,
-        waitedFor,
-        site,
         ...NEW,
+        ...{ name, kind, call, token, since, waitedFor, site },
       });
       this.#look ??= clientTimer(this.#lookAround, LONG);
     },
-    giveup: ({ call, name, waitedFor: ms, why }) => {
+    giveup: ({ call, name, kind, waitedFor: ms, why }) => {
       // A call for several locks gives all of them up, and names the one that was the cause.
       const hasWaited = this.#waiting.delete(call);
       const site = this.#sites?.of(call) ?? null;
@@ -100,7 +95,7 @@ export class Reporter {
       if (!hasWaited) return;
       this.#count(name, ms);
       const waitedFor = Math.round(ms);
-      this.#end({ ...NEW, name, call, waitedFor, token: null, site }, "giveup", null, why);
+      this.#end({ ...NEW, name, kind, call, waitedFor, token: null, site }, "giveup", null, why);
     },
     renew: ({ call, name, remaining }) => {
       const held = this.#held.get(`${call} ${name}`);
@@ -110,10 +105,11 @@ export class Reporter {
       const held = this.#leave(call, name);
       if (held && (held.waitedFor !== null || heldFor >= NOTABLE)) this.#end(held, "released", heldFor, null);
     },
-    lost: ({ call, name, heldFor, token, error, remains }) => {
+    lost: ({ call, name, kind, heldFor, token, error, remains }) => {
       if (remains) return;
       // Only its release may have found out. Then there is one report more, which counts.
-      const held = this.#leave(call, name) ?? { ...NEW, name, call, token, waitedFor: null, site: null };
+      const gone = { ...NEW, name, kind, call, token, waitedFor: null, site: null };
+      const held = this.#leave(call, name) ?? gone;
       this.#end(held, "lost", heldFor, error.by === null ? error.reason : `${error.reason} by ${error.by}`);
     },
   };
@@ -148,14 +144,14 @@ export class Reporter {
   }
 
   #end(
-    { name, call, waitedFor, token, lease, site, told }: Omit<Held, "since">,
+    { name, kind, call, waitedFor, token, lease, site, told }: Omit<Held, "since">,
     how: ToldCall["how"],
     ms: number | null,
     why: string | null,
   ): void {
     const heldFor = ms && Math.round(ms);
     const at = performance.now();
-    const all = { name, call, how, at, waitedFor: waitedFor ?? 0, heldFor, why, token, lease, site };
+    const all = { name, kind, call, how, at, waitedFor: waitedFor ?? 0, heldFor, why, token, lease, site };
     if (this.#ended.push({ ...all, wasReported: told > NEVER }) > ENDED) {
       const first = this.#ended.findIndex(({ wasReported }) => !wasReported);
       this.#ended.splice(Math.max(0, first), 1);
@@ -198,11 +194,16 @@ export class Reporter {
       }),
     );
     const lasting = this.#lasting(now).map((held): ToldCall => {
-      const { name, call, since, waitedFor, token, lease, site } = held;
+      const { name, kind, call, since, waitedFor, token, lease, site } = held;
       held.told = now;
       held.toldLease = lease;
-      const all = { name, call, how: "holds" as const, ago: 0, heldFor: Math.round(now - since), why: null };
-      return { ...all, waitedFor: waitedFor ?? 0, token, lease, site: siteIn(site) };
+      const until = {
+        how: "holds" as const,
+        ago: 0,
+        waitedFor: waitedFor ?? 0,
+        heldFor: Math.round(now - since),
+      };
+      return { name, kind, call, ...until, why: null, token, lease, site: siteIn(site) };
     });
     const told: Told = {
       client: this.#client,

@@ -10,18 +10,21 @@ import type { Narrow } from "./watches.ts";
 export interface Known {
   readonly lengths: LeaseLengths;
   /** What the holder's process has reported of it; null: nothing. */
-  readonly callOf: (name: string, holder: HoldingParty) => Pick<ToldCall, "lease" | "site"> | null;
+  readonly callOf: (
+    lock: Pick<Listed, "kind" | "name">,
+    holder: HoldingParty,
+  ) => Pick<ToldCall, "lease" | "site"> | null;
 }
 
 /** `known`: null: where it is not shown. */
 export function shownHolder(
   holder: HoldingParty,
-  { name, kept }: Pick<Listed, "name" | "kept">,
+  lock: Pick<Listed, "kind" | "name" | "kept">,
   known: Known | null,
 ): ShownHolder {
   const { id, heldFor, token } = holder;
   const remaining = holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining;
-  const call = known?.callOf(name, holder) ?? null;
+  const call = known?.callOf(lock, holder) ?? null;
   const told = call?.lease ?? null;
   // Its process has reported that the watchdog renews it to this length. So it was renewed when this
   // much was left, and the watchdog is late when less than half is left.
@@ -34,7 +37,7 @@ export function shownHolder(
     remaining,
     lease: known?.lengths.of(id) ?? (passed === null ? null : told),
     renewed: known?.lengths.renewed(id) ?? passed,
-    unrenewed: kept ? null : (known?.lengths.unrenewed(id) ?? late),
+    unrenewed: lock.kept ? null : (known?.lengths.unrenewed(id) ?? late),
     site: call?.site ?? null,
   };
 }
@@ -97,6 +100,10 @@ export const passes = (lock: Seen, only: Only | null): boolean => only === null 
 
 const KINDS = ["lock", "readWrite", "semaphore", "election", "remember", "redisson"] as const;
 
+/** Null: there is no such kind. */
+export const kindOf = (text: string | null): Listed["kind"] | null =>
+  KINDS.find((one) => one === text) ?? null;
+
 /** Does it contain a character with a meaning in patterns? */
 export const isPattern = (search: string): boolean => /[*?[]/.test(search);
 const literally = (text: string): string => text.replace(/[\\*?[\]]/g, "\\$&");
@@ -104,7 +111,7 @@ const literally = (text: string): string => text.replace(/[\\*?[\]]/g, "\\$&");
 /** The names to look for. Null: all locks are wanted. */
 export function narrowOf(view: string | null, wanted: URLSearchParams): Narrow | null {
   if (view === "lock") {
-    const kind = KINDS.find((one) => one === wanted.get("kind"));
+    const kind = kindOf(wanted.get("kind"));
     return kind ? { match: literally(wanted.get("name") ?? ""), kind } : null;
   }
   const search = wanted.get("search") ?? "";

@@ -1,4 +1,5 @@
 import pTimeout from "p-timeout";
+import type { Listed } from "../../index.ts";
 import { type Link, listOf, partyOfClient } from "../../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
 import { ReportedCalls } from "./reported-calls.ts";
@@ -23,7 +24,9 @@ export type EndedWaits = Pick<ShownWaits, "name" | "waits" | "p95" | "losses">;
 const DEAF_FOR = 90_000;
 const DEAF = 20;
 
-/** What was reported of one lock. */
+type Named = Pick<Listed, "kind" | "name">;
+
+/** What was reported of the locks of one name. */
 interface Known {
   /** By step of time and length of the wait: how many calls had waited. */
   readonly waits: Map<number, Map<number, number>>;
@@ -159,18 +162,18 @@ export class WaitTimes {
   }
 
   /** Calls for this lock, the latest first, without those that its holders have made. */
-  calls(name: string, holders: readonly ShownHolder[]): Reported[] {
-    return this.#known.get(name)?.calls.all(holders, this.#now) ?? [];
+  calls({ kind, name }: Named, holders: readonly ShownHolder[]): Reported[] {
+    return this.#known.get(name)?.calls.all(kind, holders, this.#now) ?? [];
   }
 
   /** What the process of a holder has reported of it. Null: nothing. */
-  callOf(name: string, holder: Pick<ShownHolder, "id" | "token">): ReturnType<ReportedCalls["of"]> {
-    return this.#known.get(name)?.calls.of(holder) ?? null;
+  callOf({ kind, name }: Named, holder: Pick<ShownHolder, "id" | "token">): ReturnType<ReportedCalls["of"]> {
+    return this.#known.get(name)?.calls.of(kind, holder) ?? null;
   }
 
   /** The last loss. Null: none was reported. */
-  lost(name: string): Reported | null {
-    return this.#known.get(name)?.calls.lost(this.#now) ?? null;
+  lost({ kind, name }: Named): Reported | null {
+    return this.#known.get(name)?.calls.lost(kind, this.#now) ?? null;
   }
 
   /** Where no messages arrive: each is reported again every minute. */
