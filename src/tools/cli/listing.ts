@@ -100,7 +100,7 @@ export const cellsOf = (lock: Listed): string[] => COLUMNS.map(({ show }) => sho
 
 function kindInWords({ kind, holder, holders, permits }: Listed): string {
   if (kind === "semaphore")
-    return `${holders.reduce((sum, { units }) => sum + units, 0)}/${permits ?? "?"} slots`;
+    return `${holders.reduce((sum, { units }) => sum + units, 0)}/${permits ?? "?"} ${permits === 1 ? "slot" : "slots"}`;
   if (kind === "readWrite") return holder?.mode ?? "rw";
   return kind;
 }
