@@ -146,7 +146,7 @@ describe("the exit code", () => {
     [["x".repeat(600), "--", "true"], /512 bytes/],
     [["--redis", "http://nowhere", "a", "--", "true"], /redis:\/\//],
     [["--redis", "redis://localhost/abc", "a", "--", "true"], /number of a database/],
-    [["--redis", "redis://localhost/?tls=true", "a", "--", "true"], /number of a database/],
+    [["--redis", "redis://localhost/?tls=true", "a", "--", "true"], /parameter 'tls'/],
     [["--redis", "redis://u:%ZZ@localhost", "a", "--", "true"], /%25/],
     [["--redis", "redis://a,redis://b", "a", "--", "true"], /--cluster/],
   ])("is 64, with one sentence, for %j", async (args, sentence) => {
