@@ -72,7 +72,7 @@ export function showDemo(demo: ShownDemo | null): void {
 
 function build(): void {
   const hint = h("p", { class: "note" }, "Rest on a knob to read what it shows, and where.");
-  const tell = ({ target }: Event): void => {
+  const explain = ({ target }: Event): void => {
     const about = target instanceof HTMLButtonElement ? target.getAttribute("aria-describedby") : null;
     if (about !== null) say(hint, at(about).textContent ?? "");
   };
@@ -81,7 +81,7 @@ function build(): void {
   panel.append(
     h(
       "details",
-      { open: true, focusin: tell, pointerover: tell },
+      { open: true, focusin: explain, pointerover: explain },
       h(
         "summary",
         {},
@@ -130,7 +130,7 @@ class Row {
       const label = process[is] ? back : KNOBS[on][0];
       say(button, label);
       button.setAttribute("aria-label", `${label} ${name}`);
-      button.setAttribute("aria-pressed", String(process[is]));
+      button.dataset.on = String(process[is]);
       // Not disabled: that would take the keyboard's place away.
       button.setAttribute("aria-disabled", String((isDead && is !== "isDead") || process.next === on));
     }
