@@ -178,12 +178,12 @@ export class MemoryLink implements Link, End {
     if (this.state !== "away") return;
     this.#wire = this.network.connect(this, NOTHING);
     this.state = "ready";
+    for (const command of this.#commands) this.#ask(command);
     for (const call of [...this.#calls]) {
       call.isWritten = true;
       if (call.isOver) this.#calls.delete(call);
       else this.#write(call);
     }
-    for (const command of this.#commands) this.#ask(command);
     for (const { ready } of [...this.#watchers]) ready();
   }
 
