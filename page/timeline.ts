@@ -120,7 +120,7 @@ const HOW = {
   giveup: "gave up after ",
   holds: "had it for ",
 } as const;
-const UNENDED = " or longer: its process has not reported the end";
+const UNENDED = " or longer: its end is not reported yet";
 
 function ended(call: Reported): Entry {
   const { how, ago, waitedFor, heldFor, why, client, site } = call;

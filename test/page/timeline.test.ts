@@ -82,7 +82,7 @@ it.each([1_280, 390])(
       /^now nightly invoices billing-7c9f:1 has it for 4\d s$/,
       /^next web-1:2041 waits for (3|4)\d s$/,
       /^2 web-3:1877 waits for 2\d s$/,
-      /^5\d s ago web-9:9 had it for 6.0 s or longer: its process has not reported the end$/,
+      /^5\d s ago web-9:9 had it for 6.0 s or longer: its end is not reported yet$/,
       /^1 min \d\d s ago web-2:7 released it after 30 s \(waited 45 s\)$/,
       /^1 min 4\d s ago web-2:7 gave up after 5.0 s timeout · refund \(src\/refunds\.ts:7:3\)$/,
       /^2 min 3\d s ago web-2:7 lost it, and noticed that after 20 s expired$/,
