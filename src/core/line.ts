@@ -232,10 +232,14 @@ export class Line extends LinkedList<Waiter> {
     }
   }
 
-  /** The holder was asked: it has `ms` for its answer. */
+  /**
+   * The holder was asked, or knows that a caller waits: it has `ms` for its answer. RACE: one that only
+   * asks may stand after one that waits, and had the longer time until the subscription.
+   */
   awaitHolder(ms: number): void {
     const mono = clocks.mono.now();
-    for (let caller = this.first; caller?.isAsking; caller = caller.next) {
+    for (const caller of this) {
+      if (!caller.isAsking) continue;
       caller.wait = mono - caller.since + ms;
       this.#port.timers.set(caller, caller.deadline);
     }

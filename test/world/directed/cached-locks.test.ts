@@ -126,6 +126,19 @@ describe("a cached lock", () => {
   );
 
   test(
+    "tryLock() of a client that is not subscribed yet, beside a caller that waits, and no answer comes: null after 50 ms more",
+    scene(async (world) => {
+      const [one] = await keeper(world);
+      one.pause(10_000);
+      const [late] = world.processes(1);
+      const waiting = late.does(() => late.client.lock("lock:a").lock());
+      const { result, took } = await world.timed(late.tryTake("lock"));
+      expect([result, took < 50 + 5 * BY_MESSAGE]).toEqual([null, true]);
+      await (await waiting).unlock();
+    }),
+  );
+
+  test(
     "another process calls tryLock() without `wait`, and no answer comes: null after 50 ms",
     scene(async (world) => {
       const [one, other] = await keeper(world);

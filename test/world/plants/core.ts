@@ -497,6 +497,20 @@ export const core: readonly Plant[] = [
     },
   },
   {
+    name: "a call that only asks has the time until the subscription",
+    bug: "A call that does not wait, beside one that does, has no answer for 500 ms although the holder was asked.",
+    promise: "tryLock() without `wait` says null after 50 ms if the idle holder does not answer.",
+    file: "src/core/line.ts",
+    replaces: "      if (!caller.isAsking) continue;\n      caller.wait",
+    by: "      if (!caller.isAsking) break;\n      caller.wait",
+    test: {
+      project: "world",
+      file: "test/world/directed/cached-locks.test.ts",
+      title:
+        "tryLock() of a client that is not subscribed yet, beside a caller that waits, and no answer comes: null after 50 ms more",
+    },
+  },
+  {
     name: "a release without an answer is not repeated",
     bug: "A release gets no answer, and the lock stays until its lease ends.",
     promise: "Pending commands of a broken connection are sent again, or their holds withdrawn.",
