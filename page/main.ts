@@ -132,6 +132,8 @@ function showServer(seen: Shown["server"]): void {
 function turn(next: typeof state): void {
   state = next;
   status.dataset.state = state;
+  // What it said last of itself is not how it is now.
+  if (state !== "live") server.hidden = true;
   document.body.classList.toggle("away", state === "late" || state === "away");
   standStill(state === "live" || last === null ? null : last.at);
   tell();

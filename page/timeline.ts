@@ -55,8 +55,9 @@ export class Timeline {
 
   show(seen: ShownOne): void {
     this.#last = seen;
-    const { holders, waiters, reported, age } = seen;
-    const present = [...holders.map(holding), ...waiters.map(waiting)];
+    const { lock, holders, waiters, reported, age } = seen;
+    const waits = lock?.kind === "election" && lock.holder ? "stands by for " : "waits for ";
+    const present = [...holders.map(holding), ...waiters.map((one, i) => waiting(one, i, waits))];
     const shown = this.#isWhole ? present : fewOf(holders.length, present);
     const entries = [...shown, ...(reported ?? []).map(ended)];
     const oldest = entries.reduce((ms, { waited, held }) => Math.max(ms, (waited ?? held)?.from ?? 0), 0);
@@ -101,12 +102,12 @@ const holding = (holder: ShownHolder): Entry => {
   };
 };
 
-const waiting = (waiter: ShownWaiter, i: number): Entry => {
+const waiting = (waiter: ShownWaiter, i: number, what: string): Entry => {
   const { id, waitedFor } = waiter;
   const when = i === 0 ? "next" : number(i + 1);
   return {
     ...{ key: `waits ${id}`, className: "waits", when, who: () => person(waiter) },
-    what: ["waits for ", waitedFor, ""],
+    what: [what, waitedFor, ""],
     isLasting: true,
     more: null,
     waited: waitedFor === null ? null : { from: waitedFor, to: 0 },

@@ -40,12 +40,15 @@ it("a candidate on standby is a calm row; without a leader the line on top says 
   await expect.poll(() => line.innerText(), PATIENT).toMatch(/All is well\.\s+No process is waiting\./);
   const one = await browser.open(`${url}/#/lock/election/scheduler`);
   await one.getByRole("heading", { name: "1 candidate on standby, the next one first" }).waitFor(PATIENT);
+  const place = one.locator(".rows .waits");
+  expect(await place.innerText()).toMatch(/sched-2:7\s+stands by for 1[56] min/);
 
   await own.admin.del("holdfast:election:{scheduler}");
   await expect
     .poll(() => line.innerText(), PATIENT)
     .toMatch(/No leader:\s+scheduler for 1\d s, with 1 candidate\./);
   await one.getByRole("heading", { name: /^No leader, 1 candidate, up to 1\d s/ }).waitFor(PATIENT);
+  expect(await place.innerText()).toMatch(/sched-2:7\s+waits for 1[56] min/);
   expect(await row.getAttribute("data-level")).toBe("long");
 });
 

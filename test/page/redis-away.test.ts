@@ -98,6 +98,8 @@ async function goesAway(page: Page, url: string, words: RegExp): Promise<void> {
   expect(await page.evaluate(() => getComputedStyle(document.querySelector("main") as Element).opacity)).toBe(
     "0.55",
   );
+  // How fast it was is no news.
+  expect(await page.locator("#server").isHidden()).toBe(true);
   await expect.poll(() => unanswered(page), { timeout: 30_000 }).toBeGreaterThan(seconds + 1);
   expect(await left(page)).toBe(stood);
   const later = await opened;
@@ -111,6 +113,7 @@ async function comesBack(page: Page): Promise<void> {
   await is(page, "live");
   expect(await page.locator("#trouble").isHidden()).toBe(true);
   expect(await page.locator("body.away").count()).toBe(0);
+  await page.locator("#server").waitFor({ timeout: 30_000 });
 }
 
 it("killed and started again, and standing still and going on: amber, red in the words of the errors, and as ever", async ({
