@@ -38,7 +38,7 @@ const PAIRS = [
   ["hang", "let go", "Let go", "isHung"],
 ] as const;
 
-type Process = ShownDemo["processes"][number];
+type Process = ShownDemo["fleet"][number];
 
 const panel = at("demo");
 const rows = new Map<string, Row>();
@@ -58,14 +58,14 @@ const deadlock = knob("Make a deadlock", "", "deadlock", () => ({
 export function showDemo(demo: ShownDemo | null): void {
   if (!demo) return;
   if (panel.hidden) build();
-  for (const process of demo.processes) {
+  for (const process of demo.fleet) {
     const row = rows.get(process.name) ?? new Row(process.name);
     if (!rows.has(process.name)) list.append(row.element);
     rows.set(process.name, row);
     row.show(process);
   }
   for (const [i, ms] of LATENCIES.entries())
-    latencies[i]?.setAttribute("aria-pressed", String(ms === demo.latency));
+    latencies[i]?.setAttribute("aria-pressed", String(ms === demo.lateBy));
   isDeadlocked = demo.isDeadlocked;
   say(deadlock, isDeadlocked ? "End the deadlock" : "Make a deadlock");
 }

@@ -86,6 +86,7 @@ export interface Party {
  * | `waitsFor` | the lock that a caller of a circle waits for |
  * | `clients`, `blocks` | which clients hold what others wait for; one client's locks |
  * | `calls`, `circle`, `isElsewhere` | of a client: how many of its calls wait; it waits for itself; it is shown elsewhere |
+ * | `demo` | the fleet of a demo, with its knobs; null: these locks are none of a demo |
  * | `done`, `said` | of an action: was it done; the outcome, in a sentence |
  *
  * … and `--json` of the command line:

@@ -151,14 +151,14 @@ it("--demo needs no Redis and no library of one, serves a fleet that works, and 
     return kinds.size === 5;
   });
   const { demo, locks } = await seen();
-  expect(demo?.processes.map(({ name }) => name)).toContain("web-1");
+  expect(demo?.fleet.map(({ name }) => name)).toContain("web-1");
   expect(locks.every(({ holder }) => holder === null || holder.host !== hostname())).toBe(true);
   // A knob has the protection of an action.
   const wanted = { knob: "latency", ms: 500 };
   expect((await post(wanted, "knob", { "x-holdfast": "" })).status).toBe(403);
   expect((await post(wanted, "knob", { cookie: "" })).status).toBe(403);
   expect((await post({ knob: "latency", ms: 7 }, "knob")).status).toBe(400);
-  expect(await (await post(wanted, "knob")).json()).toMatchObject({ done: true, demo: { latency: 500 } });
+  expect(await (await post(wanted, "knob")).json()).toMatchObject({ done: true, demo: { lateBy: 500 } });
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect([await ended, printed.stderr]).toEqual([[143, null], ""]);

@@ -26,12 +26,12 @@ const KNOBS = [
 it("each knob is turned back, again and again: all work after that", async () => {
   const fleet = start();
   for (let round = 0; round < 2; round++) {
-    const turned = fleet.shown().processes.map(({ name }, i) => {
+    const turned = fleet.shown().fleet.map(({ name }, i) => {
       const [on, off, is] = KNOBS[(i + round) % KNOBS.length] ?? KNOBS[0];
       expect(fleet.turn({ knob: on, process: name })).toMatchObject({ done: true });
       return { name, off, is };
     });
-    const are = (state: boolean) => turned.every(({ is }, i) => fleet.shown().processes[i]?.[is] === state);
+    const are = (state: boolean) => turned.every(({ is }, i) => fleet.shown().fleet[i]?.[is] === state);
     await until(() => are(true));
     await fleet.locks.test.advance(11_000);
     for (const { name, off } of turned)
@@ -53,7 +53,7 @@ it("a deadlock ends when it is told to, and when one of its processes dies", asy
     expect(fleet.turn({ knob: "deadlock" })).toBeNull();
     await until(async () => (await fleet.locks.lock("account:2").inspect()).waiters?.length === 1);
     fleet.turn(end);
-    await until(() => fleet.shown().processes.some(({ isDead }) => isDead) || !fleet.shown().isDeadlocked);
+    await until(() => fleet.shown().fleet.some(({ isDead }) => isDead) || !fleet.shown().isDeadlocked);
     await fleet.locks.test.advance(11_000);
     await until(() => !fleet.shown().isDeadlocked);
   }

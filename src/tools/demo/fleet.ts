@@ -35,8 +35,8 @@ export class Fleet implements Demo {
   };
 
   shown(): ShownDemo {
-    const processes = this.#members.map(({ shown }) => shown);
-    return { processes, latency: this.#latency, isDeadlocked: this.#deadlock !== null };
+    const fleet = this.#members.map(({ shown }) => shown);
+    return { fleet, lateBy: this.#latency, isDeadlocked: this.#deadlock !== null };
   }
 
   turn(wanted: unknown): Done | null {

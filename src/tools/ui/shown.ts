@@ -287,9 +287,9 @@ export interface Done {
 
 /** The fleet of the demo, and how its knobs are turned. */
 export interface ShownDemo {
-  readonly processes: readonly ShownProcess[];
+  readonly fleet: readonly ShownProcess[];
   /** ms by which each answer of Redis is late. */
-  readonly latency: number;
+  readonly lateBy: number;
   readonly isDeadlocked: boolean;
 }
 
