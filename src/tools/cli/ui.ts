@@ -38,12 +38,14 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     throw new UsageError(
       "holdfast ui serves only this machine: for others, mount createLockUI() of holdfast/ui, with authorize.",
     );
+  const over = new AbortController();
+  // RACE: that process may end while this one connects, and is then not known any more.
+  const orphaned = parentEnded(over.signal);
   const fleet = values.demo ? await demo(values) : null;
   const { locks, redis, close } = fleet ?? (await connect(values));
   const signals = new Signals();
   // Before any further await, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
-  const over = new AbortController();
   const word = randomBytes(16).toString("base64url");
   const acts = values.actions || fleet !== null;
   const actions = acts ? (["recall", "break"] as const) : [];
@@ -59,7 +61,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
       output.print(
         `The locks ${fleet ? "of a demo " : ""}are shown at ${url} until Ctrl-C. This address lets a browser look${acts ? ", and act" : ""}: keep it to yourself.`,
       );
-    const received = await Promise.race([stopping, parentEnded(over.signal)]);
+    const received = await Promise.race([stopping, orphaned]);
     if (received) return codeOf(received);
     output.say("The process that started the page has ended, so the page ends too.");
     return EXIT.ok;
