@@ -25,7 +25,6 @@ interface Entry {
   readonly who: () => Node;
   /** What came of it: words, and a time that grows while it lasts. */
   readonly what: readonly [before: string, ms: number | null, after: string];
-  readonly isLasting: boolean;
   readonly more: string | null;
   readonly waited: Interval | null;
   readonly held: Interval | null;
@@ -94,7 +93,7 @@ function fewOf(holding: number, present: readonly Entry[]): Entry[] {
 const holding = (holder: ShownHolder): Entry => {
   const { id, heldFor } = holder;
   return {
-    ...{ key: `holds ${id}`, className: "holds", when: "now", who: () => person(holder), isLasting: true },
+    ...{ key: `holds ${id}`, className: "holds", when: "now", who: () => person(holder) },
     what: ["has it for ", heldFor, ""],
     more: null,
     waited: null,
@@ -108,7 +107,6 @@ const waiting = (waiter: ShownWaiter, i: number, what: string): Entry => {
   return {
     ...{ key: `waits ${id}`, className: "waits", when, who: () => person(waiter) },
     what: [what, waitedFor, ""],
-    isLasting: true,
     more: null,
     waited: waitedFor === null ? null : { from: waitedFor, to: 0 },
     held: null,
@@ -140,7 +138,6 @@ function ended(call: Reported): Entry {
       heldFor ?? waitedFor,
       (how === "holds" ? UNENDED : "") + waited,
     ],
-    isLasting: false,
     more: more === "" ? null : more,
     waited: waitedFor > 0 ? { from: began + waitedFor, to: began } : null,
     held: heldFor === null ? null : { from: began, to: ago },
@@ -164,7 +161,7 @@ class Row {
   }
 
   show(
-    { when, what: [before, ms, after], isLasting, more, waited, held }: Entry,
+    { when, what: [before, ms, after], more, waited, held }: Entry,
     span: number,
     age: number | null,
   ): void {
@@ -172,7 +169,7 @@ class Row {
     else tick(this.#when, age, (passed) => say(this.#when, `${time(when + passed)} ago`));
     // Redis has not recorded when some began.
     say(this.#before, ms === null ? before.replace(/ for $/, "") : before);
-    if (isLasting && ms !== null) grow(this.#time, ms, age);
+    if (typeof when === "string" && ms !== null) grow(this.#time, ms, age);
     else say(this.#time, ms === null ? "" : time(ms));
     say(this.#after, after);
     say(this.#more, more ?? "");

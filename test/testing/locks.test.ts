@@ -3,25 +3,15 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { type DeadlockError, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
 import { Unanswered } from "../../src/redis/unanswered.ts";
 import { TestClient } from "../../src/tools/testing/client.ts";
-import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/tools/testing/index.ts";
+import { createTestLocks, type TestLocksOptions } from "../../src/tools/testing/index.ts";
 import { TestNetwork } from "../../src/tools/testing/test-network.ts";
 import { lockOf } from "../support/permit.ts";
 import { running } from "../support/result-runs.ts";
+import { TestClients } from "../support/test-clients.ts";
 import { until } from "../support/until.ts";
 
-const open: TestLocks[] = [];
-
-afterEach(async () => {
-  for (const locks of open.splice(0)) await locks.close({ grace: 0 });
-});
-
-/** Two clients of one memory, as two processes have them. */
-function pair(options: TestLocksOptions = {}): [TestLocks, TestLocks] {
-  const one = createTestLocks(options);
-  const other = one.test.another();
-  open.push(one, other);
-  return [one, other];
-}
+const open = new TestClients();
+const pair = (options?: TestLocksOptions) => open.pair(options);
 
 describe("locks in memory", () => {
   it.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const)(

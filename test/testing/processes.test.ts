@@ -1,5 +1,5 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   ClientClosedError,
   LockError,
@@ -7,27 +7,12 @@ import {
   LockUnavailableError,
   type UnfencedLease,
 } from "../../src/index.ts";
-import {
-  createTestLocks,
-  type TestLocks,
-  type TestLocksOptions,
-  type Undoable,
-} from "../../src/tools/testing/index.ts";
+import type { TestLocks, TestLocksOptions, Undoable } from "../../src/tools/testing/index.ts";
+import { TestClients } from "../support/test-clients.ts";
 import { until } from "../support/until.ts";
 
-const open: TestLocks[] = [];
-
-afterEach(async () => {
-  for (const locks of open.splice(0)) await locks.close({ grace: 0 });
-});
-
-/** Two clients of one memory, as two processes have them. */
-function pair(options: TestLocksOptions = {}): [TestLocks, TestLocks] {
-  const one = createTestLocks(options);
-  const other = one.test.another();
-  open.push(one, other);
-  return [one, other];
-}
+const open = new TestClients();
+const pair = (options?: TestLocksOptions) => open.pair(options);
 
 /** Work that lasts until its signal aborts. */
 const work = (signal: AbortSignal): Promise<unknown> => delay(3_600_000, null, { signal });

@@ -1,5 +1,6 @@
 import type { Listed, LockEvents } from "../../index.ts";
 import { NAME_BYTES_MAX } from "../../inside.ts";
+import type { Reported } from "./shown.ts";
 
 // The reports that observed processes write and the page reads: entries of one stream, each for some
 // seconds of one process.
@@ -29,27 +30,15 @@ export interface Told {
  * A call for a lock: at its end, or while it holds the lock for long. Of one call, by `call` and
  * `name`, the last report counts.
  */
-export interface ToldCall {
+export interface ToldCall
+  extends Pick<Reported, "call" | "how" | "ago" | "waitedFor" | "heldFor" | "why" | "site"> {
   readonly name: string;
   /** Locks of several kinds may have one name. */
   readonly kind: ToldKind;
-  /** The client's number for it. */
-  readonly call: number;
-  /** "giveup": it ended without the lock. "lost": it noticed that. */
-  readonly how: "holds" | "released" | "lost" | "giveup";
-  /** How many ms ago that was so. */
-  readonly ago: number;
-  readonly waitedFor: number;
-  /** Null: it never had the lock. */
-  readonly heldFor: number | null;
-  /** Why it was lost, or not acquired; null: it was neither. */
-  readonly why: string | null;
   /** Its fencing token; null: its kind has none. */
   readonly token: number | null;
   /** ms that its lease lasts from a renewal; null: none was renewed. */
   readonly lease: number | null;
-  /** The line of the application that called; null: it is not known. */
-  readonly site: string | null;
 }
 
 /** The method that the caller used. */

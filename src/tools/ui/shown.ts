@@ -229,14 +229,14 @@ export interface ShownBlocked extends Seen {
 export interface Reported {
   /** The client's number for it. */
   readonly call: number;
-  /** "holds": its end has not been reported. */
+  /** "holds": its end has not been reported. "giveup": it ended without the lock. "lost": it noticed that. */
   readonly how: "holds" | "released" | "lost" | "giveup";
   /** ms since it ended, or since "holds" was reported. */
   readonly ago: number;
   readonly waitedFor: number;
   /** Null: it never had the lock. */
   readonly heldFor: number | null;
-  /** Why it was lost, or not acquired. */
+  /** Why it was lost, or not acquired; null: it was neither. */
   readonly why: string | null;
   /** The line of the application that called. Null: not known. */
   readonly site: string | null;
